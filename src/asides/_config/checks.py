@@ -25,7 +25,15 @@ NOT_NAMED = "that was only found in the current folder; if the file is yours, na
 _REFERENCE = re.compile(r"\$(?:\$|(?P<bare>[A-Za-z_][A-Za-z0-9_]*)|\{(?P<braced>[^}]*)\})")
 _TWO_CREDENTIALS = "the address holds a user already, and only one of the two can be sent; leave one out"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NOT_RETURNED = (
+    *("connection", "keep-alive", "proxy-.*", "te", "trailer", "transfer-encoding", "upgrade", "date", "x-request-id"),
+    *("set-cookie2?", "content-security-policy.*", "x-content-type-options", "cross-origin-.*", "access-control-.*"),
+    *("service-worker-allowed", "clear-site-data", "refresh", "x-asides-.*"),
+)
+"""Headers that no configuration lets an upstream set: they would break an answer, or what keeps it off the page."""
 _HOST = re.compile(r"[^\s/\[\]@?#]+")
+_HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}(?:/\S*)?")
+"""An address as people type it: `localhost:8000`. Without a port it may be any word, so then it is none."""
 _ENTRIES = {
     "cors": (
         re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+"),
@@ -40,6 +48,10 @@ _ENTRIES = {
         "not a path: {}; write /v1/files, DELETE /v1/files/* or all",
     ),
     "forward_headers": (_HEADER_NAME, "not a name that a header can have"),
+    "return_headers": (
+        re.compile(rf"(?i)(?!(?:{'|'.join(_NOT_RETURNED)})\Z){_HEADER_NAME.pattern}"),
+        "not a header that an upstream may set here: {}; it is about the connection, or about the page's own origin",
+    ),
 }
 """Lists of texts: what each entry must be, and the message for one that is not."""
 
@@ -70,6 +82,9 @@ def expand_secrets(
             replace(values["keys"], place, ("keys", place))
         elif "key" in entry:
             replace(entry, "key", ("keys", place, "key"))
+    own = values.get("continuity", {}).get("keys", ())
+    for place in range(len(own)):
+        replace(own, place, ("continuity", "keys", place))
     for section, name in (("run", "key"), ("history", "store")):
         if name in values.get(section, {}):
             replace(values[section], name, (section, name))
@@ -117,7 +132,7 @@ def check(values: Values, complain: Complain) -> None:
     run = values.get("run", {})
     _check_key(run.get("key", ""), ("run", "key"), complain)
     if run.get("url"):
-        _check_url(run["url"], ("run", "url"), complain)
+        _check_url(run, ("run", "url"), complain)
     for setting, (pattern, message) in _ENTRIES.items():
         for place, entry in enumerate(values.get(setting, ())):
             if not pattern.fullmatch(entry):
@@ -130,7 +145,7 @@ def _check_upstreams(values: Values, complain: Complain) -> list[str] | None:
     unknown = False
     for place, upstream in enumerate(values.get("upstreams", ())):
         path: Path = ("upstreams", place)
-        usable = _check_url(upstream.get("url", ""), (*path, "url"), complain) if "url" in upstream else ""
+        usable = _check_url(upstream, (*path, "url"), complain) if "url" in upstream else ""
         name = upstream.get("name") or usable
         if name and name in names:
             clash = "two upstreams have this name" if upstream.get("name") else f"two upstreams are at {quoted(name)}"
@@ -190,7 +205,7 @@ def _check_format(name: str, path: Path, complain: Complain) -> None:
 def _check_tags(settings: Values, path: Path, complain: Complain) -> None:
     if not settings.get("tags"):
         return
-    from ..families.own_tags import own_tags  # here, because few have any, and it imports the markers of all families
+    from ..families._own_tags import own_tags  # here, because few have any, and it imports the markers of all families
 
     if settings.get("format"):
         complain(path, f"stands in place of a format, and there is one: {quoted(settings['format'])}; leave one out")
@@ -200,8 +215,12 @@ def _check_tags(settings: Values, path: Path, complain: Complain) -> None:
         complain(path, str(error))
 
 
-def _check_url(url: str, path: Path, complain: Complain) -> str:
-    """The address's host and port, empty where it cannot be used."""
+def _check_url(section: Values, path: Path, complain: Complain) -> str:
+    """The host and port of a section's address, empty where it cannot be used. `http://` is put before host and port,
+    in place."""
+    if _HOST_AND_PORT.fullmatch(section["url"]):
+        section["url"] = f"http://{section['url']}"
+    url: str = section["url"]
     shown = quoted(hide_url(url))
     try:
         parts = urlsplit(url)

@@ -82,7 +82,7 @@ FLAGS = {
 """The flags of `asides serve`. Other commands may set any setting by its path."""
 OTHERS = {"ASIDES_BROWSER", "ASIDES_CONFIG", "ASIDES_HISTORY", "ASIDES_LAWS", "ASIDES_STYLE"}
 """Variables of this project that are no settings."""
-_LISTS = {"upstreams", "keys", "cors", "allowed_hosts", "pass_on", "forward_headers"}
+_LISTS = {"upstreams", "keys", "cors", "allowed_hosts", "pass_on", "forward_headers", "return_headers"}
 _KUBERNETES = re.compile(r"ASIDES_(?:SERVICE|PORT)_.*")
 """What Kubernetes sets in every pod beside a service that is named `asides`."""
 _NOT_FOR_STRANGERS = ("upstreams.key", "history.save", "history.store", "responses.store")
@@ -317,6 +317,8 @@ class _Layers:
         for place, entry in enumerate(self.values.get("keys", ())):
             if isinstance(entry, dict) and entry.pop("operator", False):
                 self.warnings.append(f"{self.origin(('keys', place))}: no operator is taken from a file {NOT_NAMED}")
+            # Who wrote the file knows its keys. Clients need one all the same, but none of them reads on the page.
+            self.values["keys"][place] = {**(entry if isinstance(entry, dict) else {"key": entry}), "page": False}
 
     def take_over_reasoning_parser(self) -> None:
         """NexRL's setting is the default format where there is no other."""

@@ -47,21 +47,27 @@ class UpstreamSettings(Section, frozen=True):
     """The model servers, a list: each has these keys."""
 
     url: str
-    """Its address, with or without `/v1` at the end, such as `http://127.0.0.1:8000/v1`."""
+    """Its address, with or without `/v1` at the end, such as `http://127.0.0.1:8000/v1`; `localhost:8000` is
+    `http://localhost:8000`."""
     name: str = ""
     """A name for it in logs and in `upstream` of `models`. Empty: its host and port."""
-    kind: Literal["auto", "openai", "ollama"] = "auto"
-    """The API of the server. `auto`: found by a request to `/api/version`, which only Ollama answers."""
+    kind: Literal["auto", "openai", "ollama", "anthropic", "responses"] = "auto"
+    """The API of the server: OpenAI's chat completions, Ollama's, Anthropic's Messages or OpenAI's Responses. `auto`:
+    that of a provider which is known by the name of its host, else found by a request to `/api/version`, which only
+    Ollama answers; beyond loopback and private networks that request has neither the `key` nor the `headers`."""
     key: str = ""
     """The API key that is sent to it. Empty: the client's own key if the gateway has no `keys`, else none. `$NAME` and
     `${NAME}` are taken from the environment."""
     headers: dict[str, str] = {}
     """Headers that are sent with every request, by name."""
     engine: Literal["auto", "vllm", "sglang", "llamacpp", "other"] = "auto"
-    """The program that runs the models; it decides how thinking budgets are sent. `auto`: found by its list of
-    models."""
+    """The program that runs the models; it decides how thinking budgets are sent, and how the server is asked for the
+    prompt that it makes. `auto`: found by its list of models. `other`: it is asked nothing."""
     models: tuple[str, ...] = ()
     """The names of the models that it serves; `*` and `?` are wildcards. Empty: those that it lists."""
+    reuse: Literal["same_key", "any"] = "same_key"
+    """Whose requests may follow each other on one connection to it: those of the `same_key`, or of `any`. An answer
+    that a faulty server sends twice is then never another key's. Clients without a key count as one."""
     skip_special_tokens: bool = False
     """Whether it accepts the request field `skip_special_tokens`. If so, `false` is sent for formats whose markers are
     special tokens."""
@@ -79,7 +85,8 @@ class BudgetSettings(Section, frozen=True):
     """What the gateway does when the upstream does not obey a budget: `continue` ends the thought and lets the model
     write its answer, `cut` ends the reply with the reason `length`, `never` does nothing. Not set: `continue`."""
     tokenizer: str = ""
-    """The path of a `tokenizer.json` to count tokens with. Empty: four bytes count as one token."""
+    """The path of a `tokenizer.json` to count tokens with. Empty: the model's `tokenizer`; if that is empty too, four
+    bytes count as one token."""
 
 
 class ModelSettings(Section, frozen=True):
@@ -99,7 +106,11 @@ class ModelSettings(Section, frozen=True):
     held back until the first marker."""
     reasoning: ReasoningField | None = None
     """Where clients find thinking. `raw`, `summary`, `both` and `drop` apply to every API; the others name the field of
-    chat replies. Not set: `both` for the Responses API, `reasoning_content` for chat."""
+    chat replies. Not set: `summary` for the Responses API, `reasoning_content` for chat."""
+    pass_reply_fields: tuple[str, ...] = ()
+    """Fields of an upstream's replies that reach clients of the same API though thinking is dropped. Any field that is
+    not known may repeat the thought, so with `reasoning: drop` no other of a message passes but `extra_content` of a
+    tool call."""
     extra_body: dict[str, Any] = {}
     """Fields that are added to every request for this model; they replace the client's own."""
     calls: Literal["auto", "always", "never"] | None = None
@@ -119,6 +130,11 @@ class ModelSettings(Section, frozen=True):
     switch: str = ""
     """The keyword of the chat template that turns thinking on and off, such as `enable_thinking`. Empty: found in the
     template, or that of the model family."""
+    tokenizer: str = ""
+    """The path of the model's `tokenizer.json`, for `token_ids` and to count tokens."""
+    token_ids: bool | None = None
+    """Whether vLLM and SGLang are asked for the ids of the tokens that they write, so that markers are known by their
+    ids; needs `tokenizer`. A server that splits replies by itself is not asked. Not set: `true`."""
     budget: BudgetSettings = BudgetSettings()
     """How many tokens the model may think: a section of its own, below."""
     replay: Literal["auto", "reasoning_content", "reasoning", "tags", "drop"] = "auto"
@@ -142,6 +158,8 @@ class Limits(Section, frozen=True):
     """Bytes a second at which a body must arrive after `upload` seconds."""
     messages: Positive = 10_000
     """The most messages, and the most tools, in one request."""
+    choices: Positive = 128
+    """The most choices of one request: `n`, or `best_of`; of several prompts those of all together."""
     values: Positive = 1_000_000
     """The most JSON values (strings, numbers, lists, objects and others) in one request or in a whole reply."""
     concurrency: Positive = 2000
@@ -150,6 +168,8 @@ class Limits(Section, frozen=True):
     """The most bytes of one frame of an upstream's stream; a larger one ends the reply with an error."""
     calls: Positive = 1000
     """The most tool calls in one reply; a further one ends the reply with an error."""
+    capsule: Positive = 256 * 1024
+    """The most characters of a sealed proof that a client is given to carry; the replay cache has larger ones."""
     held: Positive = DEFAULTS.limit
     """The most characters that the parser holds back until it is clear what they are."""
     connect: Seconds = 10.0
@@ -169,9 +189,23 @@ class ReplayCacheSettings(Section, frozen=True):
     """Where thoughts are stored: in `memory`, or also in the store of `history.store`, where other workers and gateways
     find them."""
     entries: Annotated[int, msgspec.Meta(ge=0)] = 1000
-    """The most turns whose thoughts are stored; the oldest are deleted first. 0: no cache."""
+    """The most turns whose thoughts are stored; the oldest of the key that has most are deleted first. 0: no cache."""
     characters: Positive = 16 * 1024 * 1024
     """The most characters of all entries together."""
+
+
+class ContinuitySettings(Section, frozen=True):
+    """What hosted providers want back with thoughts, and how clients carry it (docs/how-to/hosted.md)."""
+
+    keys: tuple[Annotated[str, msgspec.Meta(min_length=32)], ...] = ()
+    """Keys of at least 32 characters for what clients carry: the first seals, all open. Not set: one is made in the
+    user's state folder when it is first needed; several machines must be given the same. `$NAME` and `${NAME}` are
+    taken from the environment."""
+    carry: bool = True
+    """Whether clients are given sealed proofs to carry. If not, only the replay cache has them."""
+    foreign_thoughts: Literal["text", "drop"] = "drop"
+    """What a provider that takes thoughts only with its own proof is sent of others: their text between tags, or
+    nothing."""
 
 
 class ResponsesSettings(Section, frozen=True):
@@ -181,7 +215,8 @@ class ResponsesSettings(Section, frozen=True):
     """Where replies are stored: in `memory`, or in the store of `history.store`, where they survive a restart and other
     workers find them."""
     entries: Annotated[int, msgspec.Meta(ge=0)] = 10_000
-    """The most replies that are stored; those unused for the longest time are deleted first. 0: none is stored."""
+    """The most replies that are stored; of the key that has most, those unused for the longest time are deleted first.
+    0: none is stored."""
     size: Positive = 64 * 1024 * 1024
     """The most bytes of all of them together, as JSON. In memory each takes about 700 bytes more."""
     keep_days: Annotated[float, msgspec.Meta(gt=0, le=36500)] = 30.0
@@ -230,6 +265,9 @@ class KeySettings(Section, frozen=True):
     """The key itself; `$NAME` and `${NAME}` are taken from the environment."""
     operator: bool = False
     """Whether this key may see on the page what other keys requested, and what was requested without a key."""
+    page: bool = True
+    """Whether this key may read on the page what was requested with it. If no key may, the start token does that
+    (docs/how-to/page.md)."""
     name: str = ""
     """The name of its client on the page."""
 
@@ -261,10 +299,10 @@ class RunSettings(Section, frozen=True):
 class Terminal(Section, frozen=True):
     """How thoughts and answers look on a terminal."""
 
-    heading: str = "blue"
+    heading: str = "bold"
     """The colour of the line above a thought: a name such as `blue`, a number below 256 or `#8899aa`; also `bold`,
     `dim`, `italic`, `underline`, joined by `+`."""
-    text: str = "cyan"
+    text: str = "dim"
     """The colour of the thought itself, written likewise."""
     wrap: bool = True
     """Whether long lines are wrapped at words."""
@@ -307,12 +345,14 @@ class Config(Section, frozen=True):
     """Origins whose web pages may call the gateway, such as `https://chat.example`; `vscode-webview://*` with a
     wildcard; `*` for all."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names by which the gateway may be called besides `localhost`: `chat.example`, `chat.example:80`; `*` for
-    any."""
+    """Host names by which the gateway may be called besides its usual ones (docs/explanation/gateway.md):
+    `chat.example`, `chat.example:80`; `*` for any."""
     pass_on: tuple[str, ...] = ()
     """Further paths that are forwarded to the upstream unchanged: `/v1/files`, `DELETE /v1/files/*`; `all` for any."""
     forward_headers: tuple[str, ...] = ()
     """Further headers of clients that are forwarded to upstreams."""
+    return_headers: tuple[str, ...] = ()
+    """Further headers of upstreams that are returned to clients."""
     forward_user: bool = False
     """Whether `user` and `metadata.user_id` of requests are forwarded to upstreams."""
     strict: bool = False
@@ -322,6 +362,7 @@ class Config(Section, frozen=True):
     """What is sent on a chat stream that has no data: an SSE comment, an empty delta, or nothing."""
     limits: Limits = Limits()
     replay_cache: ReplayCacheSettings = ReplayCacheSettings()
+    continuity: ContinuitySettings = ContinuitySettings()
     responses: ResponsesSettings = ResponsesSettings()
     log: Log = Log()
     history: HistorySettings = HistorySettings()

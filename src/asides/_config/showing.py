@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .schema import Config
+from .schema import BUILT_IN, Config, ModelSettings, UpstreamSettings
 from .values import HIDDEN, Origin, Path, hide_url, is_secret_name, quoted
 
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_-]+)*")
@@ -16,15 +16,40 @@ _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 """Texts that YAML would take for something else."""
 
 
-def show(config: Config, origins: Mapping[Path, Origin] | None = None) -> str:
-    """The whole configuration. With `origins`, each setting that was given has where it came from in a comment."""
-    values = msgspec.json.decode(msgspec.json.encode(config))
-    return "".join(_lines(_without_secrets(values), (), origins or {}))
+def show(config: Config, origins: Mapping[Path, Origin] | None = None, *, changed: bool = False) -> str:
+    """The whole configuration; with `changed` only what differs from the defaults, which may be nothing.
+
+    With `origins`, each setting that was given has where it came from in a comment.
+    """
+    values = _plain(config)
+    if changed:
+        values["upstreams"] = [
+            {"url": upstream["url"], **_changed(upstream, _plain(UpstreamSettings(url=upstream["url"])))}
+            for upstream in values["upstreams"]
+        ]
+        values["models"] = {name: _changed(own, _plain(BUILT_IN)) for name, own in values["models"].items()}
+        values = _changed(values, _plain(Config()))
+    return "".join(_lines(values, (), origins or {}))
+
+
+def _plain(record: Config | ModelSettings | UpstreamSettings) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record))
+    return _without_secrets(values) if isinstance(record, Config) else values
+
+
+def _changed(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Those that are not as in the defaults."""
+    return {
+        name: _changed(value, defaults[name]) if isinstance(value, dict) and defaults.get(name) else value
+        for name, value in values.items()
+        if name not in defaults or value != defaults[name]
+    }
 
 
 def _without_secrets(values: dict[str, Any]) -> dict[str, Any]:
     del values["inference_service"]  # what it holds is in `defaults`
     values["keys"] = [{**entry, "key": HIDDEN} if isinstance(entry, dict) else HIDDEN for entry in values["keys"]]
+    values["continuity"]["keys"] = [HIDDEN for _ in values["continuity"]["keys"]]
     for upstream in values["upstreams"]:
         upstream["url"] = hide_url(upstream["url"])
         upstream["key"] = upstream["key"] and HIDDEN

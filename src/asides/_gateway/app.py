@@ -12,29 +12,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any
 from urllib.parse import parse_qs
 
 from .._config.schema import Config, keys_of
 from ..dialects import Dialect
-from ..dialects.arrange import arrange
-from ..dialects.framing import to_json
-from ..dialects.request import RequestError
-from ..dialects.servers import ServerKind
+from ..dialects._arrange import arrange
+from ..dialects._framing import to_json
+from ..dialects._request import RequestError
+from ..dialects._servers import ServerKind
+from ..reading import Seen
 from . import headers, model_list, routes, token_count
 from .bodies import off_loop, read_json
 from .exchange import STOPPED, BrokenOff, Exchange, pass_on
 from .http_request import ClientGone, HttpRequest, Receive, Scope, Send, while_there
-from .model_profile import can_model_think, fetch_json
+from .learned import Key, as_texts
+from .model_profile import can_model_think
 from .observe import logs
 from .observe.metrics import Metrics
 from .observe.summed import summed
 from .origins import Origins
 from .page import PageHandlers
-from .page_access import PageAccess
+from .page_access import PageAccess, new_token
 from .plan import INSPECT, REQUEST_HEADERS
+from .questions import fetch_json
 from .readiness import Readiness
 from .record import UPSTREAM_ERRORS, RequestRecord
 from .refusals import Refusal
@@ -53,28 +56,36 @@ FAILED = Refusal(500, "the gateway failed; its log says why", code="internal")
 _API_HEADERS = ("authorization", "content-type", "x-api-key", "api-key", "anthropic-version", "anthropic-beta")
 CORS_HEADERS = ", ".join((*_API_HEADERS, *REQUEST_HEADERS)).encode()
 
-EXPOSED_HEADERS = b"x-request-id, x-asides-budget, x-asides-effort, x-asides-estimate, x-asides-left-out, retry-after"
+EXPOSED_HEADERS = (
+    b"x-request-id, x-asides-budget, x-asides-effort, x-asides-estimate, x-asides-left-out, x-asides-thoughts, "
+    b"retry-after"
+)
 """What a web page may read of an answer's headers."""
 
 
 class Gateway:
     """The application."""
 
-    def __init__(self, config: Config, worker: WorkerSpec | None = None) -> None:
-        """`worker`: which of several processes this is."""
-        self._use(config, State(config))
+    def __init__(self, config: Config, worker: WorkerSpec | None = None, token: str = "") -> None:
+        """`worker`: which of several processes this is; `token`: what the page is read with where there are no keys, a
+        new one where none is given."""
+        self._metrics = Metrics(upstream.name for upstream in config.upstreams)
+        self._use(config, State(config, self._metrics.count_unasked, self._share_learned))
+        self._sharing: set[asyncio.Task[list[bytes]]] = set()
+        """Tells other workers what was learned."""
         self._retiring: set[asyncio.Task[None]] = set()
         """Closes the states of earlier configurations once their last request is over."""
         self._open: set[RequestRecord] = set()
         """The requests that are being answered, of the routes that need a key."""
         self._readiness = Readiness()
-        self._page = PageHandlers(PageAccess(lambda: self._state, lambda: self._origins), self._readiness)
-        self._metrics = Metrics(upstream.name for upstream in config.upstreams)
+        self._access = PageAccess(lambda: self._state, lambda: self._origins, token or new_token())
+        self._page = PageHandlers(self._access, self._readiness)
         self._metrics.watch(lambda: len(self._open), lambda: sum(record.stream for record in self._open))
         self._metrics.watch_responses(lambda: self._state.responses.counts)
         answers: dict[str, Callable[..., bytes]] = {
             "metrics": lambda: self._metrics.render()[0],
             "running": self._find_running,
+            "learned": self._load_learned,
             **self._page.requests.answers,
         }
         self._siblings = Siblings(worker.folder, worker.number, answers) if worker is not None else None
@@ -174,7 +185,8 @@ class Gateway:
             self._open.add(record)
         try:
             # Host and origin hold for every route, with or without a key.
-            self._origins.check(http.headers.get("host", ""), http.headers.get("origin", ""))
+            host, origin = http.headers.get("host", ""), http.headers.get("origin", "")
+            self._origins.check(host, origin, lambda: self._access.is_own_page(http))
             # Before the key is asked for: a page may read a refusal only with these headers.
             if "origin" in http.headers:
                 self._allow_origin(http)
@@ -200,8 +212,10 @@ class Gateway:
         finally:
             self._open.discard(record)
             record.finish()
-            if record.inspected is not None:
-                record.inspected.finish()
+            # The two hold each other: only the collector would find them, with the whole request.
+            inspected, record.inspected = record.inspected, None
+            if inspected is not None:
+                inspected.finish()
             self._metrics.count(record)
             if spans is not None:
                 spans.end(record)
@@ -259,6 +273,18 @@ class Gateway:
             raise Refusal(404, "no reply with this id is being written for you", param="id")
         await self._hand_on(http, body, upstream)
 
+    def _share_learned(self, key: Key, seen: Seen) -> None:
+        """Count what was learned from replies, and tell the other workers."""
+        self._metrics.count_learned(seen.start or "other")
+        if self._siblings is not None:
+            task = asyncio.create_task(self._siblings.ask("learned", *as_texts(key, seen)))
+            self._sharing.add(task)
+            task.add_done_callback(self._sharing.discard)
+
+    def _load_learned(self, *learned: str) -> bytes:
+        self._state.learned.load(*learned)
+        return b""
+
     def _find_running(self, id: str, credential: str) -> bytes:
         """The name of the upstream that writes the reply of this id for this client; empty where none does."""
         owner, upstream = self._state.running.get(id, ("", None))
@@ -266,9 +292,11 @@ class Gateway:
 
     async def _pass_on(self, http: HttpRequest, match: routes.Match) -> None:
         _check_path(http)
-        await self._hand_on(http, await http.read(self._config.limits))
+        await self._hand_on(http, await http.read(self._config.limits), kinds=match.route.kinds)
 
-    async def _hand_on(self, http: HttpRequest, body: bytes, upstream: Upstream | None = None) -> None:
+    async def _hand_on(
+        self, http: HttpRequest, body: bytes, upstream: Upstream | None = None, kinds: Sequence[str] = ()
+    ) -> None:
         """Send a request as it is to an upstream: this one, that of its model, or the first."""
         data: dict[str, Any] = {}
         if body.lstrip()[:1] == b"{":
@@ -290,7 +318,7 @@ class Gateway:
 
         def hand_on(upstream: Upstream) -> Awaitable[None]:
             sent = self._state.headers_for(http, upstream, same=True, raw=True)
-            return pass_on(http, upstream, http.method, path, body or None, sent)
+            return pass_on(self._state, http, upstream, path, body or None, sent, kinds)
 
         await while_there(http, self._state.ask_any(upstreams, http.record, hand_on))
 
@@ -362,11 +390,12 @@ class Gateway:
         if path := (await upstream.find_kind()).show_path:
             asked = to_json({**data, "model": settings.name or model})
             sent = self._state.headers_for(http, upstream, same=True)
-            async with upstream.ask("POST", path, asked, sent) as answer:
+            owner = headers.fingerprint(http.headers)
+            async with upstream.ask("POST", path, asked, sent, owner=owner) as answer:
                 found = await answer.read(self._config.limits.body)
             http.record.upstream_status = answer.status
             if answer.status != 200:  # it has no such model
-                await http.answer(answer.status, found, headers=headers.for_client(answer.headers, same=True))
+                await http.answer(answer.status, found, headers=self._state.headers_back(answer.headers, same=True))
                 return
             with contextlib.suppress(Refusal):  # an answer that cannot be read is as good as none
                 shown = await self._read_json(found)
@@ -405,7 +434,7 @@ class Gateway:
         await http.answer(status, to_json(body), headers=() if reachable else ((b"retry-after", b"2"),))
 
     async def _home(self, http: HttpRequest, match: routes.Match) -> None:
-        if not (self._config.page.show and await self._page.home(http)):
+        if not (self._config.page.show and await self._page.home(http, self._config)):
             await http.answer(200, b"asides is running\n", "text/plain; charset=utf-8")
 
     async def _render_metrics(self, http: HttpRequest, match: routes.Match) -> None:

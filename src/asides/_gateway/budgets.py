@@ -10,21 +10,18 @@ does, if it knows the marker that closes a thought and the server can go on from
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Collection, Container
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
 
 from .._config.schema import BudgetSettings, ModelSettings
 from .._engine.format import thinking_pair
-from ..dialects.request import Request
-from ..dialects.servers import Engine
+from ..dialects._request import Request
+from ..dialects._servers import OPENAI, Engine, ServerKind
 from .model_profile import ModelProfile
-
-log = logging.getLogger("asides.gateway")
+from .token_ids import open_tokenizer
 
 OUTCOMES: Final = ("server", "within", "continued", "cut", "not_enforced")
 """What became of a budget: the server keeps to it; the thought stayed within it; it was ended there; the reply was; the
@@ -76,6 +73,7 @@ def plan_budget(
     engine: Engine | None,
     refused: Container[str] = (),
     ratio: float | None = None,
+    kind: ServerKind = OPENAI,
 ) -> BudgetPlan | None:
     """Who keeps to the budget of a request.
 
@@ -85,6 +83,8 @@ def plan_budget(
     tokens = asked.budget or configured.tokens
     if tokens is None or asked.think is False:
         return None
+    if kind.budgets:
+        return BudgetPlan(tokens=tokens, by="server")
     # Servers know which part of a reply is a thought by the template of a conversation. For a bare prompt, and behind a
     # template without thoughts, llama.cpp takes the field and does nothing about it.
     known = engine if engine is not None and FIELD not in refused and request.prompt is None else None
@@ -109,7 +109,7 @@ def plan_budget(
         closing=closing,
         framing=profile.framing or ("\n", "\n"),
         continues=continues or {},
-        tokenizer=configured.tokenizer,
+        tokenizer=configured.tokenizer or settings.tokenizer,
         ratio=ratio,
     )
 
@@ -135,14 +135,9 @@ def may_have_budget(body: bytes) -> bool:
     return b"budget" in body or b'"reasoning"' in body
 
 
-@lru_cache(maxsize=16)
 def tokenizer_of(path: str) -> Callable[[str], int] | None:
     """What counts tokens with a `tokenizer.json`; None, with a line in the log, where that cannot be used."""
-    try:
-        from tokenizers import Tokenizer  # here, because it is an extra
-
-        tokenizer = Tokenizer.from_file(path)
-    except Exception as error:  # the package raises nothing more particular
-        log.warning("budget.tokenizer %s cannot be used, tokens are estimated: %s", path, error)
+    tokenizer = open_tokenizer(path)
+    if tokenizer is None:
         return None
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)

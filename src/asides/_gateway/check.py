@@ -1,38 +1,60 @@
-"""`asides serve --check`: asks each upstream one question and prints what came. Starts no server.
+"""`asides serve --check`: asks models a question and for a tool call, and prints what came. Starts no server.
 
-The question goes the way of any client's request: the same routing, the same profile of the model, the same body. The
-reply is read with the format and start that would be used; if markers are left in the answer, or it is empty, the same
-reply is read in other ways, and those that leave a clean answer are printed as flags to try.
+The questions go the way of any client's request: the same routing, the same profile of the model, the same body. The
+replies are read with the format and start that would be used. If markers or calls are left in an answer (`LEAK`), or it
+is empty, the same reply is read in other ways, and those that leave a clean answer are printed as flags to try. A reply
+without a thought is not called good: nothing shows then that thoughts are split off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from functools import partial
 from typing import Any, NamedTuple
 
-from .._config.schema import BUILT_IN, Config, ModelSettings, policies_of
-from .._engine.format import TEXT, Format
+from .._config.schema import Config, matches, policies_of
+from .._engine.format import Format
 from .._engine.markers import Action, compile_tables
-from .._engine.parser import Parser
 from ..dialects import openai_chat
-from ..dialects.framing import to_json
-from ..dialects.servers import OPENAI
+from ..dialects._framing import to_json
+from ..dialects._request import Request
+from ..dialects._servers import OPENAI
 from ..families import formats, get_format
-from ..policies import Start
-from ..reply.fold import Fold
-from ..reply.items import Chunk, Failed
-from ..reply.reply import Reply
-from ..reply.splitter import Splitter
+from ..policies import Policies, Start
+from ..reading import Reading
+from ..reply._fold import Fold
+from ..reply._items import Chunk, Failed
+from ..reply._reply import Reply
 from .bodies import read_json
 from .model_profile import ModelProfile
 from .observe import logs
-from .plan import PASSTHROUGH, Target, write_request
+from .plan import Target, find_question, find_reading, write_request
+from .questions import headers_of
 from .refusals import Refusal
 from .state import State
 from .upstreams import Upstream, UpstreamLost
 
 QUESTION = "What is 17 times 23? Think briefly, then answer with the number."
+TOOL = "get_weather"
+TOOL_QUESTION = f"What is the weather in Lisbon? Use the tool {TOOL}."
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": TOOL,
+            "description": "The weather in a city.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    }
+]
+ALL = "all"
+"""Stands for every model that an upstream lists."""
+_CALL_IN_TEXT = re.compile(rf'"name"\s*:\s*"{TOOL}"|\b{TOOL}\s*[({{]|[=>]\s*{TOOL}\b')
+"""How a call is written that was not read, where it has no marker of its own."""
+MOST_ADVICE = 3
+"""Ways to read a reply that are printed."""
 MOST_TOKENS = 400
 ANY_TAG = "think_tag"
 """The format that reads every tag for thinking, in any spelling."""
@@ -50,19 +72,40 @@ class CheckedReply(NamedTuple):
     """Whether the upstream had split off the thinking by itself."""
 
 
-def check(config: Config) -> int:
-    """Ask every upstream, print what came, and return 0 if each answered and nothing leaked, else 1."""
-    return asyncio.run(_check(config))
+def check(config: Config, wanted: str = "") -> int:
+    """Ask models, print what came, and return 0 if each answered and nothing leaked, else 1.
+
+    `wanted`: a model's name, `all`, or empty for every model that the configuration names; an upstream of which it
+    names none is asked for the first that it lists.
+    """
+    return asyncio.run(_check(config, wanted))
 
 
-async def _check(config: Config) -> int:
+async def _check(config: Config, wanted: str) -> int:
     state = State(config)
     state.open()
     try:
-        good = [await _upstream(state, upstream) for upstream in state.upstreams]
+        named = [wanted] if wanted and wanted != ALL else state.configured_models()
+        served: dict[str, list[str]] = {}
+        good = [await _route(state, model, served) for model in named]
+        for upstream in state.upstreams:
+            if served.get(upstream.name) or wanted in ("", ALL):
+                good.append(await _upstream(state, upstream, served.get(upstream.name, []), wanted))
     finally:
         await state.close()
     return 0 if all(good) else 1
+
+
+async def _route(state: State, model: str, served: dict[str, list[str]]) -> bool:
+    """Find the upstream that is asked for a model; False where there is none."""
+    try:
+        upstream = (await state.route(model, ""))[0]
+    except Refusal as refusal:
+        _print(state, f"model {model}")
+        _print(state, f"  FAILED    {refusal.message}")
+        return False
+    served.setdefault(upstream.name, []).append(model)
+    return True
 
 
 def _print(state: State, line: str) -> None:
@@ -71,31 +114,37 @@ def _print(state: State, line: str) -> None:
     sys.stdout.flush()
 
 
-async def _upstream(state: State, upstream: Upstream) -> bool:
+async def _upstream(state: State, upstream: Upstream, named: list[str], wanted: str) -> bool:
+    """Ask an upstream for these models, and for those that it lists where they are wanted too."""
     _print(state, f"upstream {upstream.name} ({upstream.url})")
     try:
         kind = await upstream.find_kind()
         _print(state, f"  speaks    {kind.title}")
-        engine = await state.find_engine(upstream) if kind is OPENAI else None
+        engine = await state.engines.find(upstream) if kind is OPENAI else None
         if engine is not None:
             certain = "keeps to" if engine.certain else "may keep to"
             where = " where its chat template shows thoughts" if engine.by_template else ""
             _print(state, f"  runs      {engine.name}, which {certain} thinking budgets by {engine.budget}{where}")
         else:
             _print(state, "  runs      no server that is known to enforce thinking budgets")
-        models = [model.id for model in await state.list_models(upstream)]
-        _print(state, f"  models    {', '.join(models[:8]) or 'none listed'}{' …' if len(models) > 8 else ''}")
-        named = [name for name in state.config.models if name in models]
-        model = (named or models or [""])[0]
-        return await _model(state, upstream, model)
+        listed = [model.id for model in await state.list_models(upstream)]
+        _print(state, f"  models    {', '.join(listed[:8]) or 'none listed'}{' …' if len(listed) > 8 else ''}")
     except Refusal as refusal:
         _print(state, f"  FAILED    {refusal.message}")
+        return False
     except UpstreamLost as error:
         _print(state, f"  FAILED    {error}")
-    return False
+        return False
+    if wanted in ("", ALL):
+        # Patterns of the configuration name models that an upstream lists.
+        patterns = [pattern for pattern in state.config.models if pattern not in state.configured_models()]
+        named = [*named, *(id for id in listed if wanted == ALL or any(matches(id, each) for each in patterns))]
+    models = list(dict.fromkeys(named)) or listed[:1] or [""]
+    return all([await _model(state, upstream, model) for model in models])
 
 
 async def _model(state: State, upstream: Upstream, model: str) -> bool:
+    """Ask a model both questions, and print what came."""
     settings = state.settings(model)
     profile = await state.profiles.resolve(upstream, model, settings)
     format = profile.format
@@ -104,15 +153,62 @@ async def _model(state: State, upstream: Upstream, model: str) -> bool:
         state,
         f"  format    {format.name if format is not None else 'none (not split)'}, from {format_source(profile)}",
     )
-    start = settings.start or profile.start
-    who = "configuration" if settings.start else "the chat template" if profile.start else "the format"
-    own: Start = "text" if format is None or format.start != "thinking" else "thinking"
-    _print(state, f"  start     {start or own}, from {who}")
+    target = Target(upstream, await upstream.find_kind(), settings, profile)
+    policies = policies_of(settings, start=settings.start, collect=False)
+    reading = await find_checked_reading(state, target, request_of(model), policies)
+    begins = reading.begins
+    _print(state, f"  start     {begins}")
     if profile.switch:
         _print(state, f"  switch    {profile.switch}")
-    chunks = await ask(state, Target(upstream, await upstream.find_kind(), settings, profile), model)
-    checked = read(chunks, format or PASSTHROUGH, start, settings)
-    return _judge(state, checked, chunks, format, start or own)
+    try:
+        chunks = await ask(state, target, request_of(model))
+        checked = read(chunks, reading)
+        sound = _judge(state, checked, chunks, format, begins.start or "text")
+        called = await _call(state, target, model, begins.start or "text")
+    except Refusal as refusal:
+        _print(state, f"  FAILED    {refusal.message}")
+        return False
+    except UpstreamLost as error:
+        _print(state, f"  FAILED    {error}")
+        return False
+    if sound and called and checked.reply.thinking:
+        _print(state, "  good      thinking and answer are apart")
+    elif sound and called:
+        how = f", or is not asked to by default (switch: {profile.switch.keyword})" if profile.switch else ""
+        _print(state, f"  no thinking seen: the model does not think{how}, or its thought is in the answer above")
+    return sound and called
+
+
+async def _call(state: State, target: Target, model: str, start: Start) -> bool:
+    """Ask for a tool call. That none is made, or that the server takes no tools, is no fault of the gateway's."""
+    format = target.profile.format
+    _print(state, f"  asked     {TOOL_QUESTION}")
+    try:
+        request = request_of(model, tools=True)
+        chunks = await ask(state, target, request)
+    except Refusal as refusal:
+        if refusal.status >= 500:
+            raise
+        _print(state, f"  call      not tried, the server refuses tools: {refusal.message}")
+        return True
+    policies = policies_of(target.settings, start=target.settings.start, collect=False, tools=TOOLS)
+    checked = read(chunks, await find_checked_reading(state, target, request, policies))
+    reply = checked.reply
+    if checked.failed:
+        _print(state, f"  FAILED    {checked.failed}")
+        return False
+    written = ", ".join(f"{call.name}({shortened(call.arguments)})" for call in reply.tool_calls)
+    _print(state, f"  call      {written or 'none'}")
+    broken = [call.error for call in reply.tool_calls if call.error is not None]
+    leaks = leaked(reply.text, format, calls=True)
+    if not leaks and not broken:
+        if not written:
+            _print(state, f"  answer    {shortened(reply.text) or 'none'}")
+        return True
+    what = f"the answer still holds {', '.join(leaks)}" if leaks else f"the call cannot be read ({', '.join(broken)})"
+    _print(state, f"  LEAK      {what}; another format or start reads it:")
+    _advise(state, chunks, format, start, tools=True)
+    return False
 
 
 def format_source(profile: ModelProfile) -> str:
@@ -125,14 +221,27 @@ def format_source(profile: ModelProfile) -> str:
     return known.get(profile.format_source, profile.format_source)
 
 
-async def ask(state: State, target: Target, model: str) -> list[Chunk]:
+def request_of(model: str, *, tools: bool = False) -> Request:
+    """A question, as a client would send it."""
+    question = {"role": "user", "content": TOOL_QUESTION if tools else QUESTION}
+    asked: dict[str, Any] = {"model": model, "messages": [question], "max_tokens": MOST_TOKENS}
+    return openai_chat.read_request({**asked, "tools": TOOLS} if tools else asked)
+
+
+async def find_checked_reading(state: State, target: Target, request: Request, policies: Policies) -> Reading:
+    """How the reply is read: also by how the server ends the prompt, where it can be asked."""
+    question = find_question(state, target, write_request(request, target.kind.dialect(request), target))
+    end = await state.prompt_ends.ask(target.upstream, question) if question is not None else None
+    return find_reading(target, request, policies, prompt_end=end)
+
+
+async def ask(state: State, target: Target, request: Request) -> list[Chunk]:
     """The chunks of the upstream's reply to a question that is sent as any client's request would be."""
-    asked: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
-    request = openai_chat.read_request({**asked, "max_tokens": MOST_TOKENS})
     upstream, upstream_dialect = target.upstream, target.kind.dialect(request)
     body = to_json(write_request(request, upstream_dialect, target))
-    headers = {"content-type": "application/json", "accept-encoding": "identity", **upstream.own_headers}
-    async with upstream.ask("POST", upstream_dialect.upstream_path(request), body, headers) as answer:
+    sent = {"content-type": "application/json", "accept-encoding": "identity", **headers_of(upstream, "")}
+    sent |= upstream.own_headers
+    async with upstream.ask("POST", upstream_dialect.upstream_path(request), body, sent) as answer:
         data = await answer.read(state.config.limits.body)
     if answer.status >= 400:
         failed = upstream_dialect.read_error(answer.status, data)
@@ -141,15 +250,11 @@ async def ask(state: State, target: Target, model: str) -> list[Chunk]:
     return upstream_dialect.read_reply(read_json(data))
 
 
-def read(chunks: list[Chunk], format: Format, start: Start | None, settings: ModelSettings = BUILT_IN) -> CheckedReply:
-    """A reply, read by a format and the policies of a model's settings."""
-    if start is None and format.start == TEXT:
-        start = "undecided"
-    policies = policies_of(settings, start=start, collect=False)
-    behind = policies.but(start=None)  # a thought that the server has split off comes the answer
-    splitter = Splitter(format, lambda found: Parser(found, policies if found is format else behind))
+def read(chunks: list[Chunk], reading: Reading) -> CheckedReply:
+    """A whole reply, read in one way."""
+    splitter = reading.splitter(whole=True)
     fold, failed = Fold(), ""
-    for item in [item for chunk in chunks for item in splitter.feed(chunk)] + splitter.finish():
+    for item in [item for chunk in chunks for item in splitter.feed(chunk)] + splitter.finish(None):
         fold.add(item)
         if isinstance(item, Failed):
             failed = item.message
@@ -176,21 +281,28 @@ def _judge(state: State, checked: CheckedReply, chunks: list[Chunk], format: For
     elif not reply.text:
         _print(state, "  EMPTY     there is no answer; another format or start may find one:")
     else:
-        _print(state, "  good      thinking and answer are apart")
         return True
-    for line in advice(chunks, format, start) or ["none of those that were tried"]:
-        _print(state, f"            {line}")
+    _advise(state, chunks, format, start)
     return False
 
 
-def leaked(text: str, format: Format | None) -> list[str]:
-    """Markers of any format that still stand in an answer."""
+def _advise(state: State, chunks: list[Chunk], format: Format | None, start: Start, *, tools: bool = False) -> None:
+    for line in advice(chunks, format, start, tools=tools) or ["none of those that were tried"]:
+        _print(state, f"            {line}")
+
+
+def leaked(text: str, format: Format | None, *, calls: bool = False) -> list[str]:
+    """Markers of any format that still stand in an answer; `calls`: those of calls, and calls without a marker too."""
     names = [format.name] if format is not None else []
     names += [name for name in formats() if name not in ("auto", "passthrough")]
     found: dict[str, None] = {}
     for name in names:
         for table in get_format(name).states.values():
             found.update(dict.fromkeys(marker for marker in table if len(marker) > 4 and marker in text))
+        for syntax in get_format(name).calls if calls else ():
+            found.update(dict.fromkeys(marker for marker in syntax.openers if len(marker) > 4 and marker in text))
+    if calls and not found and (match := _CALL_IN_TEXT.search(text)) is not None:
+        found[match.group()] = None
     return list(dict.fromkeys((*_tags(text), *found)))[:5]
 
 
@@ -201,18 +313,28 @@ def _tags(text: str) -> list[str]:
     return [tag for tag in matches if table.marker(tag).action is Action.OPEN or table.marker(tag).closes_thinking]
 
 
-def advice(chunks: list[Chunk], format: Format | None, start: Start) -> list[str]:
-    """Other ways to read the same reply that leave nothing in the answer."""
+def advice(chunks: list[Chunk], format: Format | None, start: Start, *, tools: bool = False) -> list[str]:
+    """Other ways to read the same reply that leave nothing in the answer, the likeliest first."""
     other: Start = "thinking" if start == "text" else "text"
     starts: tuple[Start, ...] = ("text", "thinking")
-    tried = [(format.name, other)] if format is not None else []
+    tried: list[tuple[str, Start | None]] = [(format.name, other)] if format is not None else []
     tried += [(name, begin) for name in ("auto", ANY_TAG) for begin in starts]
-    lines = []
-    for name, begin in dict.fromkeys(tried):
-        text = read(chunks, get_format(name), begin).reply.text
-        if text and not leaked(text, None):
-            lines.append(f"--format {name} --start {begin}")
-    return lines
+    lines = [line for line in map(partial(_flags, chunks, tools), dict.fromkeys(tried)) if line]
+    if not lines:  # as `asides probe` does: every format, with its own start
+        names = [name for name in formats() if name not in ("auto", "passthrough")]
+        lines = [line for line in map(partial(_flags, chunks, tools), [(name, None) for name in names]) if line]
+    return lines[:MOST_ADVICE]
+
+
+def _flags(chunks: list[Chunk], tools: bool, tried: tuple[str, Start | None]) -> str:
+    """The flags of a way to read a reply; empty where it is no better."""
+    name, begin = tried
+    policies = Policies(start=begin, collect=False, tools=TOOLS if tools else None)
+    reply = read(chunks, Reading.of(format=name, policies=policies)).reply
+    calls = [call for call in reply.tool_calls if call.error is None] if tools else []
+    if not (calls or (reply.text and not tools)) or leaked(reply.text, None, calls=tools):
+        return ""
+    return f"--format {name}" + (f" --start {begin}" if begin is not None else "")
 
 
 def shortened(text: str) -> str:

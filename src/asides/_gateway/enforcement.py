@@ -23,10 +23,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ..dialects.base import Frames, StreamReader
-from ..dialects.framing import to_json
-from ..reply.items import Begin, Chunk, Usage
-from ..reply.splitter import OpenThought, Splitter
+from ..dialects._base import Frames, StreamReader
+from ..dialects._framing import to_json
+from ..reply._items import Begin, Chunk, OpenThought, Usage
+from ..reply._splitter import Splitter
 from .bodies import off_loop
 from .budgets import CONTINUED, BudgetPlan, tokenizer_of
 from .http_request import HttpRequest

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,15 +22,17 @@ import msgspec
 
 from .._config.values import hide_url
 from ..dialects import Dialect
-from ..dialects.arrange import arrange, may_need_arranging
-from ..dialects.efforts import allowed_efforts
-from ..dialects.framing import read_odd_json, to_json
-from ..dialects.request import RequestError
-from ..dialects.servers import OPENAI
-from ..reply.items import Begin, Chunk, Ended, Failed, ReplyEvent, ReplyItem
+from ..dialects._arrange import arrange, may_need_arranging
+from ..dialects._efforts import allowed_efforts
+from ..dialects._errors import UPSTREAM_ENDED
+from ..dialects._framing import read_odd_json, to_json
+from ..dialects._numbers import check_numbers
+from ..dialects._request import RequestError
+from ..dialects._servers import OPENAI
+from ..reply._items import Begin, Chunk, Ended, Failed, PlacedProof, Proof, ReplyEvent, ReplyItem
 from . import headers
 from .bodies import holds_more, off_loop, read_json
-from .budgets import FIELD, BudgetPlan, may_have_budget, tokenizer_of
+from .budgets import FIELD, BudgetPlan, may_have_budget
 from .enforcement import EnforcedBudget, ThoughtWatch, refuse_budget, report_budget
 from .http_request import Headers, HttpRequest
 from .inspection import MOST_CHARACTERS, InspectedRequest
@@ -37,10 +40,12 @@ from .keepalive import KeepAlive
 from .pipeline import HEAD, CollectedItems, ItemFilter, Pipeline, explained, malformed, split_whole
 from .plan import RequestPlan, Target, make_plan
 from .refusals import Refusal
+from .replay_cache import beginning_of
 from .state import State
 from .stops import StopStrings
 from .stored_responses import Recalled
 from .to_history import conversation_of, kept_replies
+from .token_ids import open_tokenizer
 from .upstreams import Upstream, UpstreamLost, UpstreamResponse
 
 log = logging.getLogger("asides.gateway")
@@ -83,7 +88,12 @@ class Exchange:
         data = await off_loop(len(body), read_json, body, state.config.limits.values, True)
         # First of all: the line of a request that is refused below names the model too.
         record.model = model = data["model"] if isinstance(data.get("model"), str) else ""
-        record.stream = bool(data.get("stream", self._dialect.STREAMS_BY_DEFAULT))
+        stream = data.get("stream")  # null is how SDKs write what was not set
+        record.stream = self._dialect.STREAMS_BY_DEFAULT if stream is None else bool(stream)
+        try:
+            check_numbers(data, state.config.limits.choices)
+        except RequestError as error:
+            raise Refusal(error.status, error.message, param=error.param) from error
         key = self._key
         upstreams = await state.route(model, key)
         api = self._dialect.KEPT
@@ -107,9 +117,11 @@ class Exchange:
         # What runs there matters to the end of thoughts alone, and has to be asked for.
         budgeted = settings.budget.tokens is not None or may_have_budget(body)
         ends = self._inspected is not None and self._inspected.asked_for  # its thought may be ended on demand
-        engine = await state.find_engine(upstream, key) if (budgeted or ends) and kind is OPENAI else None
-        if budgeted and settings.budget.tokenizer:
-            await asyncio.to_thread(tokenizer_of, settings.budget.tokenizer)  # large; read once
+        engine = await state.engines.find(upstream, key) if (budgeted or ends) and kind is OPENAI else None
+        if budgeted and (tokenizer := settings.budget.tokenizer or settings.tokenizer):
+            await asyncio.to_thread(open_tokenizer, tokenizer)  # large; read once
+        if settings.token_ids is not False and settings.tokenizer and state.token_ids.sends_raw(upstream.name, model):
+            await state.token_ids.load(settings.tokenizer)
         target = Target(upstream, kind, settings, profile, engine)
         # Between two dialects bytes cannot pass; then `format: none` still means that no marker acts.
         if profile.format is None and kind.speaks(self._dialect):
@@ -119,10 +131,14 @@ class Exchange:
         size, echo = (len(body), None) if recalled is None else (recalled.size, recalled.echo)
         arguments = (state, self._http, self._dialect, self._path, data, target, self._credential, echo)
         plan = await off_loop(size, make_plan, *arguments)
+        # Only now is it known what the server is sent, and so what is to be asked about it.
+        if plan.question is not None and plan.prompt_end != await state.prompt_ends.ask(upstream, plan.question, key):
+            plan = await off_loop(size, make_plan, *arguments)
         shared = state.shared_thoughts
         if shared is not None and plan.missed and await shared.fetch(self._credential, plan.missed):
             plan = await off_loop(size, make_plan, *arguments)
-        if not await self._send(plan, learn=plan.effort is not None or plan.budget is not None):
+        learn = plan.effort is not None or plan.budget is not None or bool(plan.id_field) or plan.sends_thoughts
+        if not await self._send(plan, learn=learn):
             await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
     async def _pass(self, target: Target, data: dict[str, Any], body: bytes) -> None:
@@ -138,7 +154,7 @@ class Exchange:
         if changed:
             body = to_json({**data, **changed})
         sent = self._state.headers_for(self._http, target.upstream, same=True, key=self._key)
-        await pass_on(self._http, target.upstream, "POST", self._dialect.PATHS[self._path], body, sent)
+        await pass_on(self._state, self._http, target.upstream, self._dialect.PATHS[self._path], body, sent)
 
     def _report_passed_budget(self, target: Target, data: dict[str, Any]) -> None:
         """Tell the client of a body that is passed on whether its budget reaches a server that keeps to it."""
@@ -181,7 +197,7 @@ class Exchange:
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same, key=self._key)
         sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
-        ask = partial(plan.target.upstream.ask, "POST", path, headers=sent)
+        ask = partial(plan.target.upstream.ask, "POST", path, headers=sent, owner=self._credential)
         budget = plan.budget if plan.stops_thought else None
         if budget is None and inspected is not None:
             refused = self._state.budget_refusals.get((plan.target.upstream.name, plan.request.model), ())
@@ -200,9 +216,9 @@ class Exchange:
         self._record.answered = time.monotonic()
         if 300 <= answer.status < 400:
             raise moved(answer)
-        back = headers.for_client(answer.headers, same=same)
+        back = self._state.headers_back(answer.headers, same=same)
         error = await answer.read(self._state.config.limits.body) if answer.status >= 400 else b""
-        if learn and answer.status in (400, 422) and self._learn(error, plan):
+        if learn and self._learn(answer.status, error, plan):
             return False
         if plan.effort != plan.request.thinking.effort:
             self._report_effort(plan.effort or "default")
@@ -225,15 +241,29 @@ class Exchange:
         self._record.effort = effort
         self._http.set_header(b"x-asides-effort", effort)
 
-    def _learn(self, body: bytes, plan: RequestPlan) -> bool:
-        """Whether an upstream's error shows how it can be asked: with another effort, or without the budget's field."""
+    def _learn(self, status: int, body: bytes, plan: RequestPlan) -> bool:
+        """Whether an upstream's error shows how it can be asked: with another effort, without the budget's field, or
+        without the thoughts of earlier turns."""
+        if status not in (400, 404, 422):
+            return False
         error = body[:LONGEST_ERROR].decode("utf-8", "replace").replace('\\"', '"')
         upstream, model = plan.target.upstream.name, plan.request.model
+        about = plan.target.kind.about_thoughts if plan.sends_thoughts else ()
+        if any(text in error.lower() for text in about):
+            log.warning("%s refuses a thought of an earlier turn; it is asked again without any", upstream)
+            beginning = beginning_of(self._credential, plan.request, self._http.headers)
+            self._state.refused_thoughts[beginning] = True
+            return True
+        if status == 404:
+            return False
         field = plan.budget.field if plan.budget is not None else ""
         # One that the operator has named is the operator's to put right, and one of the client's own stays.
         if field and not plan.target.settings.budget.field and field.rpartition(".")[2] in error:
             log.warning("%s takes no %s for %r", upstream, field, model[:200])
             refuse_budget(self._state, plan, FIELD)
+            return True
+        if plan.id_field and plan.id_field in error:
+            self._state.token_ids.refuse(upstream, model, plan.streams, f"the server refuses {plan.id_field}")
             return True
         known = allowed_efforts(error, plan.effort) if plan.effort is not None else ()
         if not known:
@@ -247,7 +277,7 @@ class Exchange:
         collected = CollectedItems()
         filter, watch = self._begin_reply(plan, whole=False)
         writer = collected if self._inspected is None else self._inspected.tee(collected)
-        pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
+        pipeline = Pipeline(plan.reader(), filter, writer, on_error=self._log_failure)
 
         def carry(chunk: bytes) -> bool:
             if watch is None:
@@ -269,9 +299,12 @@ class Exchange:
     async def _pass_error(self, answer: UpstreamResponse, body: bytes, plan: RequestPlan, back: Headers) -> None:
         """The upstream's own error: unchanged for a client of its dialect if it is JSON, else in the client's shape."""
         self._record.upstream_error = "status_5xx" if answer.status >= 500 else "status_4xx"
+        if self._inspected is not None:
+            self._inspected.reason = plan.upstream_dialect.read_error(answer.status, body).message
         kind = "application/json"
         if plan.target.kind.speaks(self._dialect) and body.lstrip().startswith((b"{", b"[")):
-            kind = answer.headers.get("content-type", kind)
+            given = answer.headers.get("content-type", kind)
+            kind = given if "json" in headers.safe_media_type(given) else kind
         else:
             body = to_json(self._dialect.write_error(plan.upstream_dialect.read_error(answer.status, body)))
         await self._http.answer(answer.status, body, kind, back)
@@ -284,7 +317,7 @@ class Exchange:
         writer = self._dialect.ReplyWriter(plan.request, **self._writer_options(plan))
         if self._inspected is not None:
             writer = self._inspected.tee(writer)
-        pipeline = Pipeline(plan.upstream_dialect.ReplyReader(), filter, writer, on_error=self._log_failure)
+        pipeline = Pipeline(plan.reader(), filter, writer, on_error=self._log_failure)
         await self._begin_stream(back)
         keep_alive = KeepAlive(http, self._dialect, plan.request, self._state.config)
         push = http.pusher()
@@ -349,6 +382,10 @@ class Exchange:
 
     async def _answer_whole(self, items: list[ReplyItem], plan: RequestPlan, back: Headers, size: int) -> None:
         """Send a reply of which all items are there; `size` is that of the upstream's, in bytes."""
+        # Said here, before its status is: a writer would find it out, and write an error as if it were the reply.
+        if self._record.failed is None and not any(isinstance(item, Ended) for item in items):
+            self._record.add(UPSTREAM_ENDED)
+            items = [*items, UPSTREAM_ENDED]
         await self._finish_reply(plan)
         failed = self._record.failed
         if plan.request.stream and failed is None:  # an upstream that does not stream
@@ -369,7 +406,9 @@ class Exchange:
         config, settings = self._state.config, plan.target.settings
         # Who refused to see thinking is not given it as the answer either.
         fills = settings.empty_answer == "thinking" and plan.request.thinking.show
-        cached = self._state.replay_cache.limit if plan.policies.calls and not self._private else 0
+        # A stream that may be corrected puts a thought into the client's text, which comes back there.
+        cacheable = plan.policies.calls or plan.uncalled or (plan.policies.retype and not whole)
+        cached = self._state.replay_cache.limit if cacheable and not self._private else 0
         all_of_it = fills or self._state.keeps_text
         limit = config.limits.body if all_of_it else cached
         enforced, inspected = self._enforced if not whole else None, self._inspected
@@ -382,9 +421,35 @@ class Exchange:
             inspected.watch = watch
         self._record.begin_reply(splitter, collect=limit > 0, limit=limit)
         model = plan.request.model if settings.name else ""
-        stops = StopStrings(plan.stops, max(1, plan.request.choices)) if plan.stops else None
-        filter = ItemFilter(splitter, self._record, limits=config.limits, model=model, fill_empty=fills, stops=stops)
+        filter = ItemFilter(
+            splitter,
+            self._record,
+            limits=config.limits,
+            model=model,
+            fill_empty=fills,
+            stops=StopStrings(plan.stops) if plan.stops else None,
+            choices=max(1, plan.request.choices),
+            whole=whole,
+            seal=self._seal_for(plan),
+        )
         return filter, watch
+
+    def _seal_for(self, plan: RequestPlan) -> Callable[[Proof, PlacedProof], str] | None:
+        """What makes of a proof what the client shall carry; None for a client that has no field for it."""
+        state, thinking = self._state, plan.request.thinking
+        if self._dialect.CARRIES is None or not state.config.continuity.carry or thinking.think is False:
+            return None
+        # Within one API the upstream's own fields pass, as far as the client is shown thoughts.
+        passed = plan.target.kind.speaks(self._dialect) and thinking.show
+        passes = self._dialect.CARRIES if passed and plan.reasoning != "details" else "everything" if passed else ""
+
+        def seal(proof: Proof, placed: PlacedProof) -> str:
+            if passes == "everything" or (passes == "calls" and proof.call):
+                return ""
+            capsules = state.capsules
+            return capsules.seal(placed, plan.owner) if capsules is not None else ""
+
+        return seal
 
     async def _begin_stream(self, back: Headers) -> None:
         kind = self._dialect.FRAMING.media_type.encode()
@@ -428,12 +493,28 @@ class Exchange:
             state.fields[plan.target.upstream.name, plan.request.model] = field
         if splitter.surplus:
             log.warning("request %s: left out %d pieces of choices that nobody asked for", record.id, splitter.surplus)
+        if record.failed is None:
+            name, asked = plan.target.upstream.name, plan.vocabulary is not None
+            state.token_ids.see(name, plan.request.model, plan.streams, splitter, asked=asked)
         fold = record.folds.get(0)
-        # Models want back what they thought before a call, nothing else. And a part of a thought would be put back as
-        # if it were the whole.
-        if fold is not None and fold.calls and fold.collect and not record.truncated and not self._private:
+        # Where ids were read, they have said where the reply begins, whatever the plan knew.
+        guessed = not splitter.fields and splitter.id_use == "none"
+        if fold is not None and guessed and record.failed is None and not plan.stops_thought:
+            source = self._credential if state.guarded else plan.conversation.key((), "").hex()
+            state.learned.add(plan.target.upstream.name, plan.request, plan.reading, fold, source)
+        # A part of a thought would be put back as if it were the whole.
+        if fold is None or not fold.collect or record.truncated or self._private:
+            fold = None
+        elif plan.request.stream:  # else nothing went out before it was known what it is
+            for each in record.folds.values():
+                if "retyped" in each.notices:
+                    state.replay_cache.put_retyped(plan.conversation, each.reply)
+        # Most models want back what they thought before a call, nothing else.
+        if fold is not None and (fold.calls or plan.uncalled):
             framing, raw = plan.target.profile.framing, splitter.written(0)
-            entry = state.replay_cache.put(plan.conversation, fold.reply, plan.policies.seed, raw, framing)
+            place = (plan.conversation, fold.reply, plan.seed)
+            issuer = plan.target.issuer(plan.request)
+            entry = state.replay_cache.put(*place, raw, framing, uncalled=plan.uncalled, issuer=issuer)
             if entry is not None and state.shared_thoughts is not None:
                 await state.shared_thoughts.put(self._credential, plan.request.model, entry)
         if state.spans is not None or state.history_writer is not None:
@@ -474,6 +555,16 @@ def read_whole(upstream_dialect: Dialect, body: bytes, most: int = sys.maxsize) 
     return [explained(malformed("the upstream's reply is empty"), body[:HEAD])]
 
 
+def _another_kind(http: HttpRequest, answer: UpstreamResponse, kinds: Sequence[str]) -> Refusal:
+    """An answer that is not what is passed on here. Whether there is something at all is the upstream's to say."""
+    found = answer.headers.get("content-type", "no type")[:100]
+    message = (
+        f"the upstream answered {answer.status} with {found!r} at {http.path[:200]}, and only {' and '.join(kinds)}"
+    )
+    status = answer.status if answer.status >= 400 else 502
+    return Refusal(status, f"{message} are passed on here", code="not_passed_on")
+
+
 def moved(answer: UpstreamResponse) -> Refusal:
     """A redirect is no answer, and to follow it would send the request, and its key, somewhere else."""
     location = answer.headers.get("location", "")
@@ -484,15 +575,26 @@ def moved(answer: UpstreamResponse) -> Refusal:
 
 
 async def pass_on(
-    http: HttpRequest, upstream: Upstream, method: str, path: str, body: bytes | None, sent: dict[str, str]
+    state: State,
+    http: HttpRequest,
+    upstream: Upstream,
+    path: str,
+    body: bytes | None,
+    sent: dict[str, str],
+    kinds: Sequence[str] = (),
 ) -> None:
-    """Send a request as it is and hand the answer on as it comes."""
-    async with upstream.ask(method, path, body, sent, raw=True) as answer:
+    """Send a request as it is and hand the answer on as it comes. `kinds`: only an answer whose type begins so."""
+    owner = headers.fingerprint(http.headers)
+    async with upstream.ask(http.method, path, body, sent, raw=True, owner=owner) as answer:
         http.record.upstream_status = answer.status
         http.record.answered = time.monotonic()
-        back = headers.for_client(answer.headers, same=True, raw=True)
-        if answer.status in (204, 304):  # has no body, whatever its `content-length` is
-            back = [header for header in back if header[0] != b"content-length"]
+        back = state.headers_back(answer.headers, same=True, raw=True)
+        if answer.status in (204, 304):  # has no body, whatever it says about one
+            back = [header for header in back if header[0] not in (b"content-length", b"content-type")]
+        elif 300 <= answer.status < 400:
+            raise moved(answer)
+        elif kinds and not answer.headers.get("content-type", "").lower().startswith(tuple(kinds)):
+            raise _another_kind(http, answer, kinds)
         await http.begin(answer.status, back)
         push, unsent = http.pusher(), b""
 

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any
 
 from .._config.schema import Limits
-from .protocol import begin_chunks, cycle_of, end_chunks, ignore_leaving, on_leave, pusher, respond, whole_body
+from .protocol import SANDBOX, begin_chunks, cycle_of, end_chunks, ignore_leaving, on_leave, pusher, respond, whole_body
 from .randomness import new_uuid
 from .record import RequestRecord
 from .refusals import Refusal
@@ -54,6 +54,8 @@ class HttpRequest:
         """What is found out about this request; its id, too."""
         self.extra_headers: Headers = []
         """Sent with every answer."""
+        self.isolation: Iterable[tuple[bytes, bytes]] = SANDBOX
+        """What a browser may do with the answer; the page's files have headers of their own in place of these."""
 
     async def read(self, limits: Limits) -> bytes:
         """The body of the request; a `Refusal` where it is larger than `limits.body` or comes too slowly."""
@@ -117,9 +119,11 @@ class HttpRequest:
     def _head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
         """All headers of the answer, which begins with this status."""
         self.record.status = status
-        sent = [*headers, (b"x-request-id", self.record.id.encode()), *self.extra_headers]
+        sent = [*headers, (b"x-request-id", self.record.id.encode()), *self.isolation, *self.extra_headers]
         if self.record.left_out:
             sent.append((b"x-asides-left-out", self.record.left_out.encode()))
+        if thoughts := self.record.thoughts:
+            sent.append((b"x-asides-thoughts", thoughts.encode()))
         return sent
 
     async def begin_stream(self, headers: Iterable[tuple[bytes, bytes]]) -> None:

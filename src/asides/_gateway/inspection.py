@@ -25,12 +25,12 @@ import msgspec
 
 from .._page.splitting import markers_between, thoughts_in, write_notice, write_parts
 from .._page.traffic import RecentRequest, RecentRequests, Traffic, encode
-from ..dialects.base import StreamWriter
-from ..dialects.request import Request, RequestError, ThinkingPiece, Turn
+from ..dialects._base import StreamWriter
+from ..dialects._request import Request, RequestError, RequestTurn, ThinkingPiece
 from ..events import Event, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from ..parts import Thinking
-from ..reply.items import ReplyEvent, ReplyItem
-from ..reply.reply import Reply
+from ..reply._items import ReplyEvent, ReplyItem
+from ..reply._reply import Reply
 from .bodies import off_loop
 from .budgets import BudgetPlan, plan_on_demand
 from .enforcement import ThoughtWatch
@@ -42,6 +42,8 @@ MOST_CHARACTERS = 4 * 1024 * 1024
 """Of a reply that is kept for a look inside."""
 SHOWN = 200
 """Characters of a question, of the name of a model, or of a thought that was sent back."""
+LONGEST_REASON = 2000
+"""Characters of an upstream's error."""
 KINDS: dict[type, str] = {ThinkingDelta: "thinking", TextDelta: "text", ToolCallDelta: "tool_call"}
 
 
@@ -67,6 +69,8 @@ class InspectedRequest:
         """Whether the client itself wants to look into it; then it may also end its thought."""
         self.private = False
         """Whether the client does not want it kept."""
+        self.reason = ""
+        """Why the upstream refused it. For the page alone: the log has no text that an upstream wrote."""
         self.watch: ThoughtWatch | None = None
         """What can end its thought here."""
         self._name = name
@@ -184,7 +188,7 @@ class InspectedRequest:
             "thinking_characters": splitter.thinking_characters if splitter is not None else 0,
             "answer_characters": splitter.answer_characters if splitter is not None else 0,
             "usage": _usage(record),
-            "error": record.error,
+            "error": record.error or self.reason[:LONGEST_REASON],
         }
 
     def _replies(self) -> list[Reply]:
@@ -208,7 +212,7 @@ class InspectedRequest:
             **found,
             "format": plan.format.name,
             "format_source": plan.target.profile.format_source,
-            "start": plan.policies.start or plan.format.start,
+            "begins": plan.reading.begins._asdict(),
             "effort": plan.effort,
             "budget": None if budget is None else {"tokens": budget.tokens, "by": budget.by, "outcome": record.budget},
             "raw": raw,
@@ -289,7 +293,7 @@ def _choice(reply: Reply, raw: str | None) -> dict[str, Any]:
     parts = write_parts(placed, reply.times.thoughts)
     return {
         "parts": parts,
-        "markers": list(markers_between(len(raw), parts)) if raw else [],
+        "markers": list(markers_between(len(raw), parts, reply.notices)) if raw else [],
         "notices": [write_notice(notice) for notice in reply.notices],
         "termination": reply.termination,
         "reason": reply.reason,
@@ -299,7 +303,7 @@ def _choice(reply: Reply, raw: str | None) -> dict[str, Any]:
 def _sent_back(plan: RequestPlan) -> Iterator[dict[str, Any]]:
     """What became of each thought of earlier turns: the client's turns beside those that the upstream is sent."""
     own = [(number, turn) for number, turn in enumerate(plan.request.turns) if turn.role == "assistant"]
-    sent: list[Turn] = []
+    sent: list[RequestTurn] = []
     if own:
         with contextlib.suppress(RequestError):  # what the operator adds (`extra_body`) may be no field of the dialect
             read = plan.upstream_dialect.read_request
@@ -317,7 +321,7 @@ def _sent_back(plan: RequestPlan) -> Iterator[dict[str, Any]]:
                 yield {"turn": number, "thought": thought[:SHOWN], "outcome": "put back by the gateway"}
 
 
-def _thoughts(turn: Turn, plan: RequestPlan) -> list[str]:
+def _thoughts(turn: RequestTurn, plan: RequestPlan) -> list[str]:
     """The thoughts of a turn, in fields of their own or between markers in its text."""
     found = [piece.text for piece in turn.pieces if isinstance(piece, ThinkingPiece)]
     if plan.target.profile.format is not None and turn.text:

@@ -6,7 +6,7 @@ import asyncio
 
 from .._config.schema import Config
 from ..dialects import Dialect
-from ..dialects.request import Request
+from ..dialects._request import Request
 from .http_request import HttpRequest
 
 

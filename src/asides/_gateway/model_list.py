@@ -6,8 +6,9 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
-from ..dialects.servers import ListedModel
-from .model_profile import ModelProfile, fetch_json
+from ..dialects._servers import ListedModel
+from .model_profile import ModelProfile
+from .questions import fetch_json
 from .upstreams import Upstream
 
 LAST = 253_402_300_799
@@ -15,9 +16,10 @@ LAST = 253_402_300_799
 
 
 async def fetch(upstream: Upstream, key: str) -> list[ListedModel]:
-    """The models of an upstream, which is sent this key where it has none configured."""
+    """The models of an upstream, which is sent this key where it has none configured; a `Refusal` where it fails."""
     kind = await upstream.find_kind()
-    return kind.read_models(await fetch_json(upstream, "GET", kind.models_path, None, key)) or []
+    shown = await fetch_json(upstream, "GET", kind.models_path, None, key, refuses=True)
+    return kind.read_models(shown) or []
 
 
 def write_model(model: ListedModel) -> dict[str, Any]:

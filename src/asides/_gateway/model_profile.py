@@ -1,14 +1,13 @@
 """The profile of a model: its format, where its output begins, how its thinking is switched on and off.
 
-Resolved before a request is planned, from the first of these that decides: the configuration, the model's name (the
-families' cards), the chat template that the server shows. Where none does, the format is `auto`. For start and switch a
-template counts more than a name, because it is what the server really applies.
+Resolved before a request is planned, by a `Reading` of the configuration, the model's name (the families' cards) and
+the chat template that the server shows. `asides.reading` says which counts more.
 
     profile = await profiles.resolve(upstream, "Qwen/Qwen3-8B", settings)
     profile.format.name, profile.format_source, profile.switch       # "qwen3", "name", Switch("enable_thinking")
 
-A server is asked for its template once; a request waits for it only so long, and a server without one is asked again
-after a while. Profiles are kept until the settings or the template change.
+A server that is known to show its template is asked for it once; a request waits for it only so long, and a server
+without one is asked again after a while. Profiles are kept until the settings or the template change.
 """
 
 from __future__ import annotations
@@ -17,21 +16,22 @@ import asyncio
 import logging
 import re
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from .._config.schema import ModelSettings
-from .._engine.format import END, HEADER, THINKING, Format
+from .._engine.format import END, THINKING, Format
 from ..detect import Detection, detect
-from ..detect.from_name import find_switch, look_up, probe
-from ..detect.result import begin_of, start_of
+from ..detect._from_name import find_earlier
+from ..dialects._servers import OPENAI
 from ..errors import Error
-from ..families import Switch, get_format
-from ..families.own_tags import own_tags
-from ..policies import Start
-from .bodies import off_loop, read_json
+from ..families import EarlierThinking, Switch, get_format
+from ..families._own_tags import own_tags
+from ..reading import Reading, ServerFacts
 from .bounded import BoundedDict
+from .engines import Engines
+from .questions import fetch_json
 from .refusals import Refusal
 from .upstreams import ASK_AGAIN, Upstream, UpstreamLost
 
@@ -43,8 +43,8 @@ MOST_MODELS = 10_000
 """Models of which something is remembered; their names come from clients."""
 UNSPLIT = ("none", "passthrough")
 """Formats of models whose replies are left as they are."""
-MOST_VALUES = 1_000_000
-"""JSON values that are read of a small answer."""
+_SOURCES: dict[str, str] = {"option": "configuration", "format": "nobody"}
+"""What the evidence for a format is called in a profile, where not as in a `Reading`."""
 _SPECIAL = re.compile(r"<[|｜].*|.*[|｜]>|\[/?[A-Z_]+\]")
 """How markers look that tokenizers hold as special tokens."""
 
@@ -56,10 +56,10 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing is split."""
     format_source: str
     """Where it is known from: `configuration`, `name`, `server`, or `nobody`."""
-    start: Start | None = None
-    """Where output begins, as far as the template or the name decide it."""
-    start_on: Start | None = None
-    """The same where a request asks for thinking."""
+    given: Format | None = None
+    """The format that is configured; None where it is found."""
+    template: Detection | None = None
+    """What the chat template that the server shows was found to write; None where it shows none."""
     switch: Switch | None = None
     """How the template switches thinking."""
     field: str = ""
@@ -70,6 +70,8 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the template shows that the model thinks; None where no template was seen."""
     capabilities: tuple[str, ...] | None = None
     """Ollama's list of what it can; None from other servers."""
+    earlier: EarlierThinking | None = None
+    """When the model wants the thoughts of all earlier turns back; None: never, those before calls apart."""
 
     @property
     def can_think(self) -> bool:
@@ -99,7 +101,9 @@ def has_special_markers(format: Format) -> bool:
 class Profiles:
     """Resolves the profiles of models, and remembers them."""
 
-    def __init__(self) -> None:
+    def __init__(self, engines: Engines | None = None) -> None:
+        """`engines`: what is known of what runs at upstreams."""
+        self._engines = Engines() if engines is None else engines
         self._shown: BoundedDict[tuple[str, str], _Shown] = BoundedDict(MOST_MODELS)
         """What servers show, by upstream and the model's name there."""
         self._fetching: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -119,7 +123,9 @@ class Profiles:
         known = self._resolved.get((upstream.name, model))
         # Compared by identity: both are made once, and this runs for every request.
         if known is None or known[0] is not settings or known[1] is not shown.detection:
-            known = (settings, shown.detection, make_profile(model, settings, shown.detection, shown.capabilities))
+            separates = upstream.kind is not None and upstream.kind.separates
+            profile = make_profile(model, settings, shown.detection, shown.capabilities, separates=separates)
+            known = (settings, shown.detection, profile)
             self._resolved[upstream.name, model] = known
         return known[2]
 
@@ -128,7 +134,8 @@ class Profiles:
         resolved = self._resolved.get((upstream.name, model))
         if settings.format.lower() in UNSPLIT:
             return _unsplit(settings)
-        return make_profile(model, settings) if resolved is None else resolved[2]
+        separates = upstream.kind is not None and upstream.kind.separates
+        return make_profile(model, settings, separates=separates) if resolved is None else resolved[2]
 
     async def _show(self, upstream: Upstream, model: str, key: str) -> _Shown:
         """Ask what the server shows of a model. A request waits for it only so long, and only the first time."""
@@ -148,7 +155,10 @@ class Profiles:
         capabilities: tuple[str, ...] | None = None
         try:
             kind = await upstream.find_kind()
-            shown = kind.read_shown(await fetch_json(upstream, *kind.show(model), key))
+            engine = await self._engines.find(upstream, key) if kind is OPENAI else None
+            # Others have no such path. A provider is not to see odd requests with the operator's key.
+            asked = kind.show if kind is not OPENAI or (engine is not None and engine.shows_template) else None
+            shown = kind.read_shown(await fetch_json(upstream, *asked(model), key) if asked is not None else {})
             capabilities = shown.capabilities
             if shown.template:
                 # Templates are rendered several times for it, which takes longer than a stream may be held up.
@@ -188,37 +198,30 @@ def make_profile(
     settings: ModelSettings,
     template: Detection | None = None,
     capabilities: tuple[str, ...] | None = None,
+    *,
+    separates: bool = False,
 ) -> ModelProfile:
-    """The profile of a model, of what is known: its name, its settings, the template that its server shows."""
-    name = settings.name or model
-    named = probe(name) if look_up(name) else None
-    start: Start | None = None
+    """The profile of a model, of what is known: its name, its settings, the template that its server shows.
+
+    `separates`: the server's API has places for thoughts and calls, so that its text is read as it is.
+    """
+    given = get_format(settings.format or "passthrough") if settings.format or separates else None
     if settings.tags:
-        format, source = own_tags(settings.tags.items()), "configuration"
-    elif settings.format:
-        format, source = get_format(settings.format), "configuration"
-    elif named is not None and named.formats != ("auto",):
-        format, source = get_format(named.formats[0]), "name"
-        if named.begin is not None and named.begin != begin_of(format.start):  # else as the format says
-            start = start_of(named.begin)
-    elif template is not None and template.format != "auto":
-        format, source = get_format(template.format), "server"
-    else:
-        format, source = get_format("auto"), "nobody"
-        if named is not None and named.begin == "thinking":
-            start = "thinking"
-    if template is not None:  # one that opens its turns in text does not fit a format that begins in a header
-        start = template.start if format.start != HEADER else None
+        given = own_tags(settings.tags.items())
+    reading = Reading.of(
+        settings.name or model, format=given, server=ServerFacts(template=template), switch=settings.switch
+    )
     return ModelProfile(
-        format=format,
-        format_source=source,
-        start=start,
-        start_on=template.start_on if template is not None and format.start != HEADER else None,
-        switch=_choose_switch(settings.switch, template, find_switch(name, format)),
+        format=reading.format,
+        format_source=_SOURCES.get(reading.format_evidence, reading.format_evidence),
+        given=given,
+        template=template,
+        switch=reading.switch,
         field=(template.field if template is not None else None) or "",
         framing=template.framing if template is not None else None,
         shows_thinking=_shows_thinking(template) if template is not None else None,
         capabilities=capabilities,
+        earlier=find_earlier(settings.name or model, reading.format),
     )
 
 
@@ -228,20 +231,6 @@ def _shows_thinking(template: Detection) -> bool:
     )
 
 
-def _choose_switch(configured: str, shown: Detection | None, known: Switch | None) -> Switch | None:
-    """The keyword that is configured, else the one of the template that the server shows, else the family's.
-
-    Where it is the family's too, the card's values count: the card has efforts, and the value for no thinking.
-    """
-    keyword = configured or (shown.switch if shown is not None else known and known.keyword) or ""
-    if known is not None and known.keyword == keyword:
-        return known
-    switch = Switch.named(keyword)
-    if switch is None or shown is None or shown.switch != keyword:
-        return switch
-    return msgspec.structs.replace(switch, on=shown.on, off=shown.off)
-
-
 def _detect(template: str, model: str) -> Detection | None:
     """What is detected from a template; None where it is not in Jinja, or Jinja is not installed."""
     try:
@@ -249,26 +238,3 @@ def _detect(template: str, model: str) -> Detection | None:
     except Error as error:
         log.info("the chat template of %r cannot be used: %s", model[:200], error)
         return None
-
-
-async def fetch_json(upstream: Upstream, method: str, path: str, body: bytes | None, key: str) -> dict[str, Any]:
-    """The JSON object at a path of an upstream, which is sent this key where it has none configured.
-
-    Empty where the server has no such path, or answers with anything else.
-    """
-    headers = {
-        "accept": "application/json",
-        "accept-encoding": "identity",
-        **({"authorization": f"Bearer {key}"} if key else {}),
-        **upstream.own_headers,
-    }
-    if body is not None:
-        headers["content-type"] = "application/json"
-    async with upstream.ask(method, path, body, headers) as answer:
-        if answer.status != 200:
-            return {}
-        data = await answer.read(16 * 1024 * 1024)
-    try:
-        return await off_loop(len(data), read_json, data, MOST_VALUES)
-    except Refusal:
-        return {}

@@ -13,16 +13,18 @@ from typing import Any
 import msgspec
 
 from .. import __version__
+from .._config.schema import Config
 from .._config.values import hide_url
 from .._engine.format import thinking_pair
-from .._page import files, splitting
-from ..dialects.servers import OPENAI, Engine
+from .._page import files, splitting, templates
+from ..detect._sandbox import MOST_SOURCE
+from ..dialects._servers import OPENAI, Engine
 from ..errors import Error
 from ..policies import Policies
 from . import headers
 from .http_request import HttpRequest
 from .model_profile import ModelProfile, can_model_think
-from .page_access import PageAccess, answer, find_visitor, read_object
+from .page_access import PageAccess, answer, read_object
 from .page_history import PageHistory
 from .page_requests import PageRequests
 from .readiness import Readiness
@@ -41,6 +43,8 @@ class PageHandlers:
     def __init__(self, access: PageAccess, readiness: Readiness) -> None:
         self._access = access
         self._readiness = readiness
+        # One at a time: each takes a process and seconds of computing.
+        self._studying = asyncio.Lock()
         self._history = PageHistory(access)
         self.requests = PageRequests(access)
         """What is watched and looked into."""
@@ -50,6 +54,7 @@ class PageHandlers:
             "page_models": self._models,
             "formats": self._formats,
             "split": self._split,
+            "template": self._template,
             "history": self._history.read,
             "purge": self._history.purge,
             "figures": self._history.figures,
@@ -62,8 +67,12 @@ class PageHandlers:
         """Take no more questions."""
         self._history.close()
 
-    async def home(self, http: HttpRequest) -> bool:
+    async def home(self, http: HttpRequest, config: Config) -> bool:
         """Answer with the page where a browser asks for it; False where something else does."""
+        if let_in := self._access.let_in(http, config):
+            await http.begin(303, let_in)
+            await http.end()
+            return True
         index = files.static_files().get(files.INDEX)
         if index is None or "text/html" not in http.headers.get("accept", ""):
             return False
@@ -78,7 +87,7 @@ class PageHandlers:
 
     async def _about(self, http: HttpRequest, match: Match) -> None:
         state = self._access.open(http)
-        config, visitor = state.config, find_visitor(http, state.config)
+        config, visitor = state.config, self._access.visitor(http, state.config)
         await self._readiness.reachable(state.upstreams)
         operator = visitor is not None and visitor.operator
         about = {
@@ -151,6 +160,29 @@ class PageHandlers:
             raise Refusal(400, str(error)) from error
         await answer(http, found)
 
+    async def _template(self, http: HttpRequest, match: Match) -> None:
+        """What a chat template does with a conversation: one that was sent, or that of a model with a tokenizer."""
+        state = self._access.open(http)
+        limits = msgspec.structs.replace(state.config.limits, body=6 * MOST_SOURCE + 10_000)
+        asked = await read_object(http, limits)
+        template, model = asked.pop("template", None), asked.pop("model", "")
+        if asked:
+            raise Refusal(400, f"there is no field {next(iter(asked))[:100]!r}; there are: template, model")
+        if not isinstance(template, str | None) or not isinstance(model, str):
+            raise Refusal(400, "template and model must be texts", param="template")
+        tokenizer = state.settings(model).tokenizer if model in state.configured_models() else ""
+        if model and not tokenizer:
+            raise Refusal(400, f"no tokenizer is configured for the model {model[:200]!r}", param="model")
+        if not tokenizer and not (template or "").strip():
+            raise Refusal(400, "send a template, or name a model whose tokenizer is configured", param="template")
+        try:
+            async with self._studying:
+                found = await asyncio.to_thread(templates.describe_template, template, tokenizer, model)
+        except Error as error:
+            # Where the tokenizer lies is nobody's business but the operator's.
+            raise Refusal(400, str(error).replace(tokenizer, "the tokenizer") if tokenizer else str(error)) from error
+        await answer(http, found)
+
 
 def _write_model(state: State, upstream: Upstream, model: str, engine: Engine | None) -> dict[str, Any]:
     settings = state.settings(model)
@@ -169,12 +201,13 @@ def _write_model(state: State, upstream: Upstream, model: str, engine: Engine | 
         "efforts": list(state.efforts.get((upstream.name, model)) or profile.efforts),
         "images": images,
         "answer_now": _can_answer_now(profile, engine),
+        "tokenizer": bool(settings.tokenizer),
     }
 
 
 async def _find_engine(state: State, upstream: Upstream, key: str) -> Engine | None:
     """What runs the models of an upstream, where it can be known."""
-    return await state.find_engine(upstream, key) if await upstream.find_kind() is OPENAI else None
+    return await state.engines.find(upstream, key) if await upstream.find_kind() is OPENAI else None
 
 
 def _can_answer_now(profile: ModelProfile, engine: Engine | None) -> bool:
@@ -185,7 +218,8 @@ def _can_answer_now(profile: ModelProfile, engine: Engine | None) -> bool:
 
 
 async def _send_file(http: HttpRequest, file: files.StaticFile, *more: tuple[bytes, bytes]) -> None:
-    own = [*files.HEADERS, (b"etag", file.etag.encode()), *more]
+    http.isolation = files.HEADERS
+    own = [(b"etag", file.etag.encode()), *more]
     if file.etag in http.headers.get("if-none-match", ""):
         await http.begin(304, own)
         await http.end()

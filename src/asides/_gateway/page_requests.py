@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from .._page import traffic
-from ..dialects.framing import to_json
-from ..dialects.servers import CONTROL_PATH, END_THOUGHT
+from ..dialects._framing import to_json
+from ..dialects._servers import CONTROL_PATH, END_THOUGHT
 from . import headers
 from .http_request import HttpRequest, while_there
 from .inspection import InspectedRequest, Registry
-from .page_access import NO_STORE, PageAccess, answer, find_visitor, names_of
+from .page_access import NO_STORE, PageAccess, answer, names_of
 from .refusals import Refusal
 from .routes import Match
 from .siblings import Siblings
@@ -48,10 +48,8 @@ class PageRequests:
         }
         """What other workers may ask of this one."""
 
-    def inspect(self, http: HttpRequest, state: State) -> InspectedRequest | None:
-        """What will be shown of a request; None where nobody can be told from anybody else, so that nobody sees it."""
-        if find_visitor(http, state.config) is None:
-            return None
+    def inspect(self, http: HttpRequest, state: State) -> InspectedRequest:
+        """What will be shown of a request, to whoever may see it."""
         credential = headers.fingerprint(http.headers)
         return InspectedRequest(http, credential, names_of(state.config).get(credential, ""), self._registry)
 
@@ -61,7 +59,7 @@ class PageRequests:
 
     def _watcher(self, http: HttpRequest, state: State) -> traffic.Watcher:
         self._access.owner(http, state)
-        visitor = find_visitor(http, state.config)
+        visitor = self._access.visitor(http, state.config)
         assert visitor is not None  # `owner` has refused it
         return traffic.Watcher(visitor.credential, everything=visitor.operator and state.config.page.watch == "all")
 
@@ -85,7 +83,8 @@ class PageRequests:
         with self._registry.traffic.watching(watcher):
             await http.begin(200, [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"), *NO_STORE])
             running = [each.summary() for each in self._registry.running.values() if watcher.sees(each.credential)]
-            found = traffic.event("hello", {"running": running})
+            recent = [request.summary for request in self._registry.recent.seen_by(watcher)]
+            found = traffic.event("hello", {"running": running, "recent": recent})
             while found:
                 await http.write(found)
                 found = await watcher.take(keep_alive)
@@ -131,12 +130,14 @@ class PageRequests:
     # Ending a thought.
 
     async def answer_now(self, http: HttpRequest, match: Match) -> None:
-        """`POST /asides/requests/ID/answer-now`: for a reply of the same key alone, also where an operator asks."""
+        """`POST /asides/requests/ID/answer-now`: for a reply of the same key alone, also where an operator asks.
+
+        Nothing is read by it, and its id is known to whoever asked for the reply: that is proof enough.
+        """
         state = self._access.open(http)
         id, _, action = match.rest.partition("/")
         if action != "answer-now":
             raise Refusal(404, f"a request has no {action[:100]!r}", code="not_found")
-        self._access.owner(http, state)
         credential = headers.fingerprint(http.headers)
         done = await self._end_thought(id, credential, by_server=True)
         if "control" in done and (why := await self._control(http, state, done)):
@@ -169,7 +170,8 @@ class PageRequests:
         body = to_json({"id": done["control"], "action": END_THOUGHT})
         sent = state.headers_for(http, upstream, same=True)
         try:
-            async with upstream.ask("POST", CONTROL_PATH, body, sent) as response:
+            owner = headers.fingerprint(http.headers)
+            async with upstream.ask("POST", CONTROL_PATH, body, sent, owner=owner) as response:
                 error = b"" if response.status < 300 else await response.read(LONGEST_ERROR)
         except (Refusal, UpstreamLost) as lost:
             return str(lost)

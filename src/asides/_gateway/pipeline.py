@@ -6,8 +6,9 @@
 
 Reader and writer are those of the two dialects; the splitter (`asides.reply`) turns what an upstream sent into the
 events of parts. `ItemFilter` is what is ours: every item is recorded, the model gets the name that the client knows, an
-answer that never came may be filled in, and too many calls end the reply. Nearly all frames of a stream hold one more
-delta; for these the pipeline uses the fast paths of reader, splitter and writer, and builds no record between them.
+answer that never came may be filled in, and a stop string, a turn that is over and too many calls end the reply: no
+more of it is read, and the upstream's connection is closed. Nearly all frames of a stream hold one more delta; for
+these the pipeline uses the fast paths of reader, splitter and writer, and builds no record between them.
 A reply that came in one piece has a shorter way still (`split_whole`): most of these need no parser.
 
 Whatever an upstream sends, and whatever fails in a reader or writer of ours, `feed` and `finish` return bytes that the
@@ -23,11 +24,11 @@ from itertools import zip_longest
 import msgspec
 
 from .._config.schema import Limits
-from ..dialects.base import StreamReader, StreamWriter
-from ..dialects.errors import web_page
-from ..events import Delta, PartEnd, PartStart, TextDelta
-from ..reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
-from ..reply.splitter import Splitter
+from ..dialects._base import StreamReader, StreamWriter
+from ..dialects._errors import web_page
+from ..events import Delta, Notice, PartEnd, PartStart, TextDelta
+from ..reply._items import Begin, Chunk, Ended, Failed, PlacedProof, Proof, RawText, ReplyEvent, ReplyItem, Usage
+from ..reply._splitter import Splitter
 from .record import RequestRecord
 from .stops import StopStrings
 
@@ -54,12 +55,24 @@ class ItemFilter:
         model: str = "",
         fill_empty: bool = False,
         stops: StopStrings | None = None,
+        choices: int = 1,
+        whole: bool = False,
+        seal: Callable[[Proof, PlacedProof], str] | None = None,
     ) -> None:
         """`fill_empty`: whether a thought that never closed becomes the answer of a choice that has none.
 
-        `stops`: the strings that end the answer here and not at the upstream.
+        `stops`: the strings that end the answer here and not at the upstream. `choices`: how many were asked for.
+        `whole`: the upstream's reply is there, so that nothing is spared by not reading it to its end. `seal`: makes of
+        a proof what the client shall carry, or an empty text.
         """
         self.stops = stops
+        self._seal = seal
+        self._choices = choices
+        self._whole = whole
+        self._ended: set[int] = set()
+        """The choices that have ended."""
+        self._turns: set[int] = set()
+        """Those among them whose turn is over, so that whatever the upstream still sends of them is another's."""
         self.splitter = splitter
         self.record = record
         self.limits = limits
@@ -72,7 +85,7 @@ class ItemFilter:
         self.head = b""
         """How the answer begins: if nothing of it is understood, the error shows this."""
         self.over = False
-        """Whether the reply holds more than is taken, so that no more of it is to be read."""
+        """Whether no more of the reply is to be read: it has ended here, or holds more than is taken."""
 
     def apply(self, items: list[ReplyItem]) -> list[ReplyItem]:
         """Record items, and return those to write in their place."""
@@ -83,21 +96,51 @@ class ItemFilter:
                 items = [explained(items[0], self.head), *items[1:]]
             else:
                 self.understood = True
+        if not self._whole:
+            items = self._within_turns(items)
         if self.stops is not None:
             items = self.stops.apply(items)
-            if self.stops.over and not self.over:
-                self.over = True
-                items = [*items, self._estimated()]
+        if not self._whole and not self.over and self._all_ended(items):
+            self.over = True
+            items = [*items, self._estimated()]
         record = self.record
         record.add(*items)
+        if self._seal is not None and type(items[0] if items else None) is Proof:
+            items = [self._sealed(item) if type(item) is Proof else item for item in items]
         if self._changes:
             items = [each for item in items for each in self._changed(item)]
         if record.calls > self.limits.calls and not self.over:
             self.over = True
             # Set before the recursion below, which would come here again.
             message = f"the upstream's reply holds more than {self.limits.calls} calls (limits.calls)"
-            items = [*items, *self.apply([*self.splitter.finish(), malformed(message)])]
+            items = [*items, *self.apply([*self.splitter.finish("length"), malformed(message)])]
         return items
+
+    def _sealed(self, proof: Proof) -> Proof:
+        """A proof as the client shall carry it. Each comes alone, so that the record knows its place."""
+        fold = self.record.folds.get(proof.choice)
+        sealed = self._seal(proof, fold.placed(proof)) if self._seal is not None and fold is not None else ""
+        return msgspec.structs.replace(proof, sealed=sealed) if sealed else proof
+
+    def _all_ended(self, items: list[ReplyItem]) -> bool:
+        """Whether every choice has ended with these items, and one of them here, so that the upstream goes on."""
+        for item in items:
+            if type(item) is Ended:
+                self._ended.add(item.choice)
+        here = bool(self._turns) or (self.stops is not None and self.stops.found)
+        return here and len(self._ended) >= self._choices
+
+    def _within_turns(self, items: list[ReplyItem]) -> list[ReplyItem]:
+        """The items without what follows the end of a turn; a choice whose turn is over ends there."""
+        found: list[ReplyItem] = []
+        for item in items:
+            if self._turns and getattr(item, "choice", None) in self._turns:
+                continue
+            found.append(item)
+            if type(item) is ReplyEvent and type(item.event) is Notice and item.event.code == "after_turn":
+                self._turns.add(item.choice)
+                found += self.splitter.end(item.choice)
+        return found
 
     def _estimated(self) -> Usage:
         """What a reply cost that was ended here: the upstream would have said so behind what it will not write."""
@@ -165,8 +208,8 @@ class Pipeline:
         self._folds = filter.record.folds
         self._longest_frame = filter.limits.frame
         self._on_error = on_error
-        self._takes: dict[int, Callable[[str], Delta | list[ReplyItem]]] = {}
-        """By choice: what reads its text."""
+        self._takes: dict[int, tuple[int, Callable[[str], Delta | list[ReplyItem]]]] = {}
+        """By the upstream's number of a choice: ours, and what reads its text."""
         self._last: type = type(None)
         """The kind of delta that was folded last: where no text is kept, a fold needs no more of the same."""
         # The fast path knows no items, and stop strings are looked for in these.
@@ -189,10 +232,11 @@ class Pipeline:
                     message = f"the upstream sent a frame of more than {self._longest_frame} bytes (limits.frame)"
                     out += self._end_with(malformed(message))
                 return out
-            number, text = found
-            take = self._takes.get(number)
-            if take is None:
-                take = self._takes[number] = self._splitter.fast_path(number)
+            given, text = found
+            taken = self._takes.get(given)
+            if taken is None:
+                taken = self._takes[given] = self._splitter.fast_path(given)
+            number, take = taken
             event = take(text)
             if isinstance(event, list):  # a part ends or begins
                 out = b"".join(map(self._writer.feed, self._filter.apply(event))) if event else b""
@@ -225,14 +269,14 @@ class Pipeline:
         self._reader = reader
         self._text_frame = reader.text_frame if self._filter.stops is None else None
         try:
-            return self._translate([RawText(0, closing)]) if closing else b""
+            return self._translate_own(RawText(0, closing)) if closing else self._translate_own()
         except Exception as error:
             return self._give_up(error)
 
     def cut(self, usage: Usage) -> bytes:
         """End the reply here as if its tokens had run out: the last bytes for the client."""
         try:
-            out = self._translate([Ended(0, "length"), usage])
+            out = self._translate_own(Ended(0, "length"), usage)
             return out if self.over else out + self._stop()
         except Exception as error:
             return self._give_up(error)
@@ -254,7 +298,15 @@ class Pipeline:
 
     def abandon(self) -> None:
         """The client has left: what was held back is recorded, and written to nobody."""
-        self._record.add(*self._splitter.finish())
+        self._record.add(*self._splitter.finish("length"))
+
+    def _translate_own(self, *chunks: Chunk) -> bytes:
+        """Chunks of our own between two replies, each of which numbers its choices by itself."""
+        self._takes.clear()
+        self._splitter.continue_with_another()
+        out = self._translate(chunks)
+        self._splitter.continue_with_another()
+        return out
 
     def _translate(self, chunks: Sequence[Chunk]) -> bytes:
         out: list[bytes] = []
@@ -281,7 +333,7 @@ class Pipeline:
         out: list[bytes] = []
         stops = self._filter.stops
         held = stops.finish() if stops is not None else []
-        for item in (*held, *self._splitter.finish(), failed):
+        for item in (*held, *self._splitter.finish("length"), failed):
             with contextlib.suppress(Exception):
                 # The writer may be what failed, and may fail again with this item; the next one may still be written.
                 self._record.add(item)

@@ -2,53 +2,59 @@
 
 A client's body becomes a `RequestPlan`: the request as the client's dialect reads it, the dialect and the body for the
 upstream (thoughts that the client dropped put back, thinking asked for as the model's template wants it), and how the
-reply will be read. Where several may decide something, the order is here: for the start of the reply a header, the
-configuration, a request without thinking, the chat template, the format; for the field of thinking a header, then the
-configuration. Large requests are planned in a thread, so nothing here waits for anything.
+reply will be read (`asides.reading` decides that; a header's start counts before the configuration's). For the field of
+thinking a header counts before the configuration. What becomes of the client's request before it is written for the
+upstream is a list of steps over one draft, `STEPS`, in the order that matters. Large requests are planned in a thread,
+so nothing here waits for anything.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from .._config.schema import ModelSettings, policies_of
 from .._config.values import suggestion
-from .._engine.format import HEADER, TEXT, Format
-from .._engine.parser import Parser
-from .._engine.shortcut import parse_ordinary
+from .._engine.format import HEADER, Format
+from .._engine.vocabulary import Vocabulary
 from ..dialects import Dialect
-from ..dialects.arrange import arrange
-from ..dialects.base import THINKING_CHOICES
-from ..dialects.efforts import with_effort
-from ..dialects.framing import to_json
-from ..dialects.request import (
+from ..dialects._arrange import arrange
+from ..dialects._base import THINKING_CHOICES, StreamReader
+from ..dialects._efforts import with_effort
+from ..dialects._framing import to_json
+from ..dialects._numbers import check_choices
+from ..dialects._rendered_prompts import PromptQuestion
+from ..dialects._request import (
     CallPiece,
     Request,
     RequestError,
+    RequestPiece,
     ThinkingOptions,
     ThinkingPiece,
-    Tool,
     WriteOptions,
     piece_kinds,
     without_seals,
 )
-from ..dialects.request_fields import LEFT_OUT
-from ..dialects.servers import Engine, ServerKind
+from ..dialects._request_fields import LEFT_OUT
+from ..dialects._servers import OPENAI, Engine, ServerKind
+from ..dialects._thought_fields import asks_for_ids
 from ..families import get_format
 from ..policies import Policies, Start
-from ..reply.splitter import Splitter
+from ..reading import Reading, Seen, ServerFacts
+from ..reply._splitter import Splitter
 from .bodies import check_count
 from .budgets import BudgetPlan, plan_budget
+from .capsules import CapsuleOwner
+from .headers import TOKEN
 from .http_request import HttpRequest
 from .model_profile import ModelProfile
+from .proofs import may_carry, open_turn, without_thoughts
 from .randomness import random_bits
 from .refusals import Refusal
-from .replay_cache import ConversationHash
+from .replay_cache import ConversationHash, Restored, beginning_of
 from .state import MOST_NAMES, State
 from .upstreams import Upstream
 
@@ -69,6 +75,10 @@ class Target(msgspec.Struct, frozen=True):
     engine: Engine | None = None
     """What runs the model, where a budget has to be passed on and it is known."""
 
+    def issuer(self, request: Request) -> str:
+        """Who makes the proofs of a reply to this request, and takes them back."""
+        return f"{self.kind.name} {self.upstream.url} {self.settings.name or request.model}"
+
 
 class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How one request is carried out."""
@@ -79,10 +89,15 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     upstream_dialect: Dialect
     body: bytes
     """What the upstream is sent."""
-    policies: Policies
-    """How the reply is read. Its `seed` is random: calls that the model gives no id get one that nobody can guess."""
-    start_is_known: bool
-    """Whether anything but the format decided where the reply begins."""
+    reading: Reading
+    """How the reply is read."""
+    seed: int
+    """Its seed, drawn at random: calls that the model gives no id get one that nobody can guess, and the replay cache
+    knows them again."""
+    owner: CapsuleOwner
+    """For whom the proofs of the reply are sealed."""
+    sends_thoughts: bool = False
+    """Whether thoughts of earlier turns may go back."""
     reasoning: str
     """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
@@ -93,41 +108,46 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How much the model may think, and who keeps to it."""
     missed: tuple[bytes, ...] = ()
     """Keys of earlier turns that the replay cache does not have."""
+    uncalled: bool = False
+    """Whether the model wants the thoughts of turns without calls back, as it does those before calls."""
     effort: str | None = None
     """The effort that the upstream is asked for; not always the client's."""
     stops_thought: bool = False
     """Whether the gateway has to stop a thought that is too long."""
+    question: PromptQuestion | None = None
+    """What the upstream may be asked about the prompt that it makes; None where nothing depends on it."""
+    prompt_end: str | None = None
+    """What it has said to that, as far as the reading knows."""
     streams: bool = False
     """Whether the upstream is asked to stream: also where the reply may have to be stopped before its end."""
+    vocabulary: Vocabulary | None = None
+    """By which ids are read, where the upstream is asked for them."""
+    id_field: str = ""
+    """The request field by which it is asked."""
+
+    @property
+    def policies(self) -> Policies:
+        """The policies of its reading."""
+        return self.reading.policies
 
     @property
     def format(self) -> Format:
         """How the model writes."""
-        return self.target.profile.format or PASSTHROUGH
+        return self.reading.format
 
     def splitter(self, *, whole: bool, keep: int = 0, shortcut: bool = True) -> Splitter:
         """What takes the reply apart. `whole`: it comes in one piece; `keep`: characters of raw text that are kept.
 
         Without `shortcut` raw text is kept of replies of the ordinary shape too.
         """
-        policies, own = self.policies, self.format
-
-        def make(format: Format) -> Parser:
-            chosen = policies
-            if format is not own:
-                # Behind what the upstream has split off comes the answer, wherever raw output would begin.
-                chosen = policies.but(start=None, prompt=None, collect=policies.collect and not whole)
-            elif whole:
-                # A lone close is honoured where nothing has to flow.
-                lone = not self.start_is_known and own.start == TEXT
-                chosen = policies.but(start="undecided" if lone else policies.start, collect=False)
-            undecided = format.start == HEADER and chosen.start == "undecided"  # a header decides it by itself
-            return Parser(format, chosen.but(start=None) if undecided else chosen)
-
-        # As `make` does, the shortcut takes a text that has neither start nor prompt for undecided.
-        ordinary = partial(parse_ordinary, format=own, policies=policies) if whole and shortcut else None
         choices = max(1, self.request.choices)
-        return Splitter(own, make, seed=policies.seed, choices=choices, parse_ordinary=ordinary, keep=keep)
+        return self.reading.splitter(
+            whole=whole, choices=choices, keep=keep, shortcut=shortcut, tokenizer=self.vocabulary
+        )
+
+    def reader(self) -> StreamReader:
+        """What reads a streamed reply."""
+        return self.upstream_dialect.ReplyReader(ids=self.vocabulary is not None)
 
 
 def make_plan(
@@ -144,88 +164,287 @@ def make_plan(
 
     `echo`: what its reply repeats of it (`Request.echo`).
     """
-    limits = state.config.limits
-    check_count(data, limits.messages)
+    check_count(data, state.config.limits.messages)
     _check_headers(http.headers)
     left_out: list[str] = []
     collecting = LEFT_OUT.set(left_out)
     try:
-        request = dialect.read_request(data, path)
-        if request.hosted and state.config.strict and not target.kind.speaks(dialect):
-            request = msgspec.structs.replace(request, essential=(*request.essential, *request.hosted))
-        if echo is not None:
-            request = msgspec.structs.replace(request, echo=echo)
-        kinds = piece_kinds(request)
-        # Before the conversation is hashed: a line that differs from one request to the next would hide its thoughts.
-        arranged = arrange(request)
-        http.record.arranged = arranged.changes
-        # Before the seals are taken off: an omitted thought is recognised by the signature that we gave it.
-        restored = state.replay_cache.restore(credential, arranged.request, http.headers)
-        http.record.replay_cache_hits, http.record.replay_cache_misses = restored.hits, restored.misses
-        http.record.replay_cache_exact = restored.exact
-        upstream_dialect = target.kind.dialect(request)
-        asked = restored.request
-        if ThinkingPiece in kinds or restored.hits:
-            asked = without_seals(asked)
-        # It may be a person's name; Anthropic's clients put ids of device, account and session there.
-        if asked.user is not None and not state.config.forward_user:
-            asked = msgspec.structs.replace(asked, user=None)
-        if asked.thinking.effort is not None:
-            # What the upstream has said itself counts more than what is known of the model.
-            known = state.efforts.get((target.upstream.name, request.model)) or target.profile.efforts
-            asked = with_effort(asked, known)
-        key = (target.upstream.name, request.model)
-        refused, ratio = state.budget_refusals.get(key, ()), state.token_ratios.get(key)
-        budget = plan_budget(request, target.settings, target.profile, target.engine, refused, ratio)
-        if budget is not None:
-            thinking = msgspec.structs.replace(asked.thinking, budget=budget.tokens)
-            asked = msgspec.structs.replace(asked, thinking=thinking)
-        field = state.fields.get((target.upstream.name, request.model), "")
-        start, start_is_known = find_start(http.headers, request, target)
-        reasoning = find_reasoning(http.headers, target.settings, dialect)
-        stops = request.stop if finds_stops(request, target.profile) else ()
-        if stops:
-            asked = msgspec.structs.replace(asked, stop=())
-        body = to_json(write_request(asked, upstream_dialect, target, field, budget, stream=bool(stops)))
+        request = _read(dialect, path, data, echo, strict=state.config.strict and not target.kind.speaks(dialect))
+        check_choices(request, state.config.limits.choices)
+        draft = _PlanDraft(
+            state=state,
+            http=http,
+            dialect=dialect,
+            target=target,
+            credential=credential,
+            request=request,
+            kinds=piece_kinds(request),
+            asked=request,
+        )
+        for step in STEPS:
+            step(draft)
+        written = _write(draft)
     except RequestError as error:
         raise Refusal(error.status, error.message, param=error.param) from error
     finally:
         LEFT_OUT.reset(collecting)
     # Also where it is nothing: the request may have been planned for another upstream before.
-    http.record.left_out = _named(left_out, request.hosted) if left_out else ""
-    stops_thought = budget is not None and budget.by == "gateway"
-    streams = request.stream or bool(stops) or stops_thought
+    http.record.left_out = _named(left_out, draft.request.hosted) if left_out else ""
+    return _finish(draft, written)
+
+
+class _PlanDraft(msgspec.Struct, kw_only=True):
+    """A plan in the making: the client's request, which stays, and what the upstream is asked, which steps change."""
+
+    state: State
+    http: HttpRequest
+    dialect: Dialect
+    target: Target
+    credential: str
+    request: Request
+    """As the client sent it."""
+    kinds: set[type[RequestPiece]]
+    """The kinds of pieces that its messages have."""
+    asked: Request
+    """What the upstream is asked."""
+    uncalled: bool = False
+    restored: Restored | None = None
+    budget: BudgetPlan | None = None
+    stops: tuple[str, ...] = ()
+    vocabulary: Vocabulary | None = None
+    id_field: str = ""
+    """The request field by which ids are asked for, where there is a vocabulary."""
+
+    @property
+    def stops_thought(self) -> bool:
+        """Whether the gateway has to stop a thought that is too long."""
+        return self.budget is not None and self.budget.by == "gateway"
+
+    @property
+    def streams(self) -> bool:
+        """Whether the upstream is asked to stream."""
+        return self.request.stream or bool(self.stops) or self.stops_thought
+
+    @property
+    def owner(self) -> CapsuleOwner:
+        """For whom what this client carries opens."""
+        session = ConversationHash(self.credential, self.request, self.http.headers).session
+        return CapsuleOwner(self.target.issuer(self.request), self.credential, session)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By which the state remembers what the upstream showed of the model."""
+        return self.target.upstream.name, self.request.model
+
+    @property
+    def field(self) -> str:
+        """The field in which the upstream was seen to send this model's thinking; empty where it was seen in none."""
+        return self.state.fields.get(self.key, "")
+
+    def ask(self, **changes: Any) -> None:
+        """Change what the upstream is asked."""
+        self.asked = msgspec.structs.replace(self.asked, **changes)
+
+
+def _read(dialect: Dialect, path: str, data: dict[str, Any], echo: dict[str, Any] | None, *, strict: bool) -> Request:
+    """The client's request. `strict`: tools that only the API's own server could run are refused."""
+    request = dialect.read_request(data, path)
+    changes: dict[str, Any] = {} if echo is None else {"echo": echo}
+    if request.hosted and strict:
+        changes["essential"] = (*request.essential, *request.hosted)
+    return msgspec.structs.replace(request, **changes) if changes else request
+
+
+def _arrange(draft: _PlanDraft) -> None:
+    arranged = arrange(draft.asked)
+    draft.http.record.arranged, draft.asked = arranged.changes, arranged.request
+
+
+def _open_capsules(draft: _PlanDraft) -> None:
+    record = draft.http.record
+    record.thoughts_restored = record.thoughts_unopened = 0
+    if not any(map(may_carry, draft.asked.turns)):
+        return
+    owner, capsules = draft.owner, draft.state.capsules
+    turns = list(draft.asked.turns)
+    for number, turn in enumerate(turns):
+        if turn.role == "assistant":
+            found = open_turn(turn, lambda text: capsules.open(text, owner) if capsules is not None else None)
+            turns[number] = found.turn
+            record.thoughts_restored += found.opened
+            record.thoughts_unopened += found.unopened
+    draft.ask(turns=tuple(turns))
+
+
+def _restore_thoughts(draft: _PlanDraft) -> None:
+    draft.uncalled = wants_uncalled(draft.request, draft.target)
+    cache, record = draft.state.replay_cache, draft.http.record
+    issuer, headers = draft.target.issuer(draft.request), draft.http.headers
+    restored = cache.restore(draft.credential, draft.asked, headers, uncalled=draft.uncalled, issuer=issuer)
+    record.replay_cache_hits, record.replay_cache_misses = restored.hits, restored.misses
+    record.replay_cache_exact = restored.exact
+    draft.restored, draft.asked = restored, restored.request
+
+
+def _leave_out_refused(draft: _PlanDraft) -> None:
+    state = draft.state
+    draft.http.record.thoughts_refused = False
+    if not state.refused_thoughts:
+        return
+    if beginning_of(draft.credential, draft.request, draft.http.headers) not in state.refused_thoughts:
+        return
+    draft.http.record.thoughts_refused = True
+    draft.ask(turns=tuple(map(without_thoughts, draft.asked.turns)))
+    # Anthropic wants a thought before open calls, unless the model shall not think.
+    if draft.asked.turns and draft.asked.turns[-1].role == "tool" and draft.target.kind.budgets:
+        off = {"thinking": {"type": "disabled"}}
+        draft.ask(thinking=msgspec.structs.replace(draft.asked.thinking, think=False, effort=None, sent=off))
+
+
+def _take_off_seals(draft: _PlanDraft) -> None:
+    if ThinkingPiece in draft.kinds or (draft.restored is not None and draft.restored.hits):
+        draft.asked = without_seals(draft.asked)
+
+
+def _leave_out_user(draft: _PlanDraft) -> None:
+    # It may be a person's name; Anthropic's clients put ids of device, account and session there.
+    if draft.asked.user is not None and not draft.state.config.forward_user:
+        draft.ask(user=None)
+
+
+def _fit_effort(draft: _PlanDraft) -> None:
+    if draft.asked.thinking.effort is not None:
+        # What the upstream has said itself counts more than what is known of the model.
+        draft.asked = with_effort(draft.asked, draft.state.efforts.get(draft.key) or draft.target.profile.efforts)
+
+
+def _bound_thinking(draft: _PlanDraft) -> None:
+    state, target = draft.state, draft.target
+    refused, ratio = state.budget_refusals.get(draft.key, ()), state.token_ratios.get(draft.key)
+    settings = target.settings
+    draft.budget = plan_budget(draft.request, settings, target.profile, target.engine, refused, ratio, target.kind)
+    if draft.budget is not None:
+        draft.ask(thinking=msgspec.structs.replace(draft.asked.thinking, budget=draft.budget.tokens))
+
+
+def _take_over_stops(draft: _PlanDraft) -> None:
+    if finds_stops(draft.request, draft.target.profile, draft.target.kind):
+        draft.stops = draft.request.stop
+        draft.ask(stop=())
+
+
+def _ask_for_ids(draft: _PlanDraft) -> None:
+    request, settings, state = draft.request, draft.target.settings, draft.state
+    if settings.token_ids is False or not settings.tokenizer or draft.field or request.prompt is not None:
+        return
+    engine = state.engines.known(draft.target.upstream) if draft.target.kind is OPENAI else None
+    # A server that looks for stop strings keeps text back that its ids have. What the gateway writes itself to end a
+    # thought has none. A client that asks for ids is sent them as they come.
+    if engine is None or draft.asked.stop or draft.stops_thought or asks_for_ids(request.extra):
+        return
+    if engine.token_ids and state.token_ids.may_ask(*draft.key, draft.streams):
+        draft.vocabulary = state.token_ids.vocabulary(settings.tokenizer)
+        draft.id_field = engine.token_ids if draft.vocabulary is not None else ""
+
+
+STEPS: tuple[Callable[[_PlanDraft], None], ...] = (
+    # Before the conversation is hashed: a line that differs from one request to the next would hide its thoughts.
+    _arrange,
+    # Before the cache is asked: what the client carries itself needs no looking up.
+    _open_capsules,
+    # Before the seals are taken off: an omitted thought is recognised by the signature that we gave it.
+    _restore_thoughts,
+    _leave_out_refused,
+    _take_off_seals,
+    _leave_out_user,
+    _fit_effort,
+    _bound_thinking,
+    _take_over_stops,
+    # After the two before it: what ids are asked for depends on who ends thoughts and looks for stop strings.
+    _ask_for_ids,
+)
+"""What becomes of a request before it is written for the upstream, in this order. The four before the last may stand in
+any."""
+
+
+def _write(draft: _PlanDraft) -> dict[str, Any]:
+    dialect = draft.target.kind.dialect(draft.request)
+    foreign = draft.state.config.continuity.foreign_thoughts
+    options: dict[str, Any] = {"stream": bool(draft.stops), "foreign_thoughts": foreign}
+    body = write_request(draft.asked, dialect, draft.target, draft.field, draft.budget, **options)
+    return {draft.id_field: True, **body} if draft.id_field else body
+
+
+def _finish(draft: _PlanDraft, written: dict[str, Any]) -> RequestPlan:
+    """The plan, with how the reply is read."""
+    state, target, request, restored = draft.state, draft.target, draft.request, draft.restored
+    assert restored is not None  # a step has set it
+    headers = draft.http.headers
+    start = _choice(headers, START, STARTS) if START in headers else target.settings.start
+    reasoning = find_reasoning(headers, target.settings, draft.dialect)
+    # Where the start is chosen, or the server separates thoughts by itself, the prompt makes no difference.
+    question = find_question(state, target, written) if start is None and not draft.field else None
+    prompt_end = state.prompt_ends.get(target.upstream, question) if question is not None else None
+    seed = random_bits(62)
     return RequestPlan(
         request=msgspec.structs.replace(request, thinking=_effective(request.thinking, reasoning, target.settings)),
         target=target,
-        upstream_dialect=upstream_dialect,
-        body=body,
-        policies=policies_of(
-            target.settings,
-            start=start,
-            prompt=request.prompt if start is None else None,
-            tools=[_definition(tool) for tool in request.tools] if request.tools else None,
-            calls=reads_calls(request, target.settings, called=CallPiece in kinds),
-            seed=random_bits(62),
-            limit=limits.held,
-            # The shortcut for whole replies makes a message. Nothing else needs what a parser would collect.
-            collect=not streams,
+        upstream_dialect=target.kind.dialect(request),
+        body=to_json(written),
+        reading=find_reading(
+            target,
+            request,
+            policies_of(
+                target.settings,
+                start=start,
+                prompt=request.prompt if start is None else None,
+                tools=[tool.definition for tool in request.tools] if request.tools else None,
+                calls=reads_calls(request, target.settings, called=CallPiece in draft.kinds),
+                seed=seed,
+                limit=state.config.limits.held,
+                # The shortcut for whole replies makes a message. Nothing else needs what a parser would collect.
+                collect=not draft.streams,
+            ),
+            separates=bool(draft.field),
+            prompt_end=prompt_end,
+            seen=state.learned.get(target.upstream.name, target.settings.name or request.model, request.thinking.think),
         ),
-        start_is_known=start_is_known,
+        seed=seed,
+        owner=draft.owner,
+        sends_thoughts=ThinkingPiece in draft.kinds or bool(restored.hits or restored.exact),
         reasoning=reasoning,
         conversation=restored.conversation,
-        stops=stops,
-        budget=budget,
+        stops=draft.stops,
+        budget=draft.budget,
         missed=restored.missed,
-        effort=asked.thinking.effort,
-        stops_thought=stops_thought,
-        streams=streams,
+        uncalled=draft.uncalled,
+        effort=draft.asked.thinking.effort,
+        stops_thought=draft.stops_thought,
+        question=question,
+        prompt_end=prompt_end,
+        streams=draft.streams,
+        vocabulary=draft.vocabulary,
+        id_field=draft.id_field,
     )
 
 
-def _definition(tool: Tool) -> dict[str, Any]:
-    """A function as the parser is told of it."""
-    return {"type": "function", "function": {"name": tool.name, "parameters": tool.parameters}}
+def wants_uncalled(request: Request, target: Target) -> bool:
+    """Whether the model wants the thoughts of turns without calls back."""
+    earlier = target.profile.earlier
+    if target.kind.proved:
+        return True
+    if earlier is None:
+        return False
+    if earlier.with_tools and request.tools:
+        return True
+    asked: dict[str, Any] = {}
+    extra = target.settings.extra_body
+    # What the operator adds to a request wins over the client's own.
+    for held in (request.thinking.sent.get("thinking"), request.template_arguments):
+        asked |= held if isinstance(held, dict) else {}
+    for held in (extra.get("thinking"), extra.get("chat_template_kwargs")):
+        asked |= held if isinstance(held, dict) else {}
+    return earlier.wants_all(asked)
 
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
@@ -244,31 +463,43 @@ def _named(left_out: Sequence[str], hosted: Sequence[str]) -> str:
 def _check_headers(headers: Mapping[str, str]) -> None:
     """Refuse a header that looks like one of the gateway's and is none: it would have no effect."""
     for name in headers:
-        if name.startswith("x-asides-") and name not in REQUEST_HEADERS:
+        if name.startswith("x-asides-") and name not in REQUEST_HEADERS and name != TOKEN:
             known = suggestion(name, REQUEST_HEADERS)
             raise Refusal(400, f"{name[:64]} is not a header of the gateway{known}", param=name[:64])
 
 
-def find_start(headers: Mapping[str, str], request: Request, target: Target) -> tuple[Start | None, bool]:
-    """Where the reply begins (None: the format's own start), and whether anything but the format decided it."""
-    if START in headers and (header := _choice(headers, START, STARTS)) is not None:
-        return header, True
-    if target.settings.start is not None:
-        return target.settings.start, True
-    profile, format = target.profile, target.profile.format
-    # A format that begins in a header says by itself what follows; a start in text would show its header.
-    # Nor does a model whose thinking nothing turns off begin in text because a request asks for none.
-    stays_on = profile.switch is not None and profile.switch.off is None
-    if request.thinking.think is False and format is not None and format.start != HEADER and not stays_on:
-        return "text", True
-    if request.prompt is not None:
-        return None, True  # the end of the bare prompt says it
-    # A template may open the thought only where thinking is asked for.
-    if request.thinking.think and profile.start_on is not None:
-        return profile.start_on, True
-    if profile.start is not None and format is not None and format.start != HEADER:
-        return profile.start, True
-    return None, False
+def find_question(state: State, target: Target, body: dict[str, Any]) -> PromptQuestion | None:
+    """What the upstream may be asked about the prompt that it makes of this body."""
+    profile = target.profile
+    if target.kind is not OPENAI or profile.format is None or profile.format.start == HEADER:
+        return None
+    if state.engines.known(target.upstream) is None:
+        return None
+    ignored = profile.earlier.keywords if profile.earlier is not None else ()
+    return PromptQuestion.about(body, profile.switch, ignored)
+
+
+def find_reading(
+    target: Target,
+    request: Request,
+    policies: Policies,
+    *,
+    separates: bool = False,
+    prompt_end: str | None = None,
+    seen: Seen | None = None,
+) -> Reading:
+    """How the reply is read. `separates`: the upstream was seen to separate this model's thinking by itself;
+    `prompt_end`: how it ends the prompt."""
+    profile = target.profile
+    return Reading.of(
+        target.settings.name or request.model,
+        format=PASSTHROUGH if profile.format is None else profile.given,
+        server=ServerFacts(prompt_end=prompt_end, template=profile.template, separates=separates),
+        seen=seen,
+        think=request.thinking.think,
+        switch=target.settings.switch,
+        policies=policies,
+    )
 
 
 def find_reasoning(headers: Mapping[str, str], settings: ModelSettings, dialect: Dialect) -> str:
@@ -285,7 +516,13 @@ def _effective(thinking: ThinkingOptions, reasoning: str, settings: ModelSetting
     show = thinking.show and reasoning != "drop"
     # The reply repeats it, for clients that ask which of their thoughts the model has seen.
     kept = settings.replay != "drop" and settings.keep_thinking in (None, "all")
-    return msgspec.structs.replace(thinking, show=show, keep=thinking.keep if kept else "current_turn")
+    return msgspec.structs.replace(
+        thinking,
+        show=show,
+        keep=thinking.keep if kept else "current_turn",
+        passed=settings.pass_reply_fields,
+        reports_dropped=thinking.reports_dropped and kept,
+    )
 
 
 def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...]) -> _Chosen | None:
@@ -296,9 +533,11 @@ def _choice(headers: Mapping[str, str], name: str, choices: tuple[_Chosen, ...])
     return choices[choices.index(sent)] if sent else None
 
 
-def finds_stops(request: Request, profile: ModelProfile) -> bool:
-    """Whether the gateway looks for stop strings itself: where the model thinks, and tokens need not be told apart."""
-    return bool(request.stop) and profile.can_think and request.thinking.think is not False and not request.logprobs
+def finds_stops(request: Request, profile: ModelProfile, kind: ServerKind) -> bool:
+    """Whether the gateway looks for stop strings itself: where the model thinks, or the server's API takes none, and
+    tokens need not be told apart."""
+    thinks = profile.can_think and request.thinking.think is not False
+    return bool(request.stop) and (thinks or not kind.stops) and not request.logprobs
 
 
 def reads_calls(request: Request, settings: ModelSettings, *, called: bool) -> bool:
@@ -319,6 +558,7 @@ def write_request(
     budget: BudgetPlan | None = None,
     *,
     stream: bool = False,
+    foreign_thoughts: Literal["text", "drop"] = "drop",
 ) -> dict[str, Any]:
     """The body for the upstream, in its dialect. `field`: where it was seen to send thinking; empty: not seen yet."""
     settings, profile = target.settings, target.profile
@@ -327,6 +567,7 @@ def write_request(
         field=field or profile.field or "reasoning_content",
         keep_thinking=settings.keep_thinking or "all",
         framing=profile.framing,
+        every_thought=profile.earlier is not None and profile.earlier.with_tools and bool(request.tools),
         switch=profile.switch,
         budget=budget.field if budget is not None else "",
         # What the gateway has to stop must come as it is written.
@@ -334,6 +575,9 @@ def write_request(
         model=settings.name,
         usage=True,
         special_tokens=target.upstream.settings.skip_special_tokens and profile.special,
+        proved=target.kind.proved,
+        foreign_thoughts=foreign_thoughts,
+        stateless=target.kind.stateless,
     )
     # Last, so that the operator can override whatever is written.
     return {**dialect.write_request(request, options), **settings.extra_body}

@@ -1,10 +1,12 @@
 """The web server's connection with two limits that it lacks, and short cuts past ASGI.
 
-uvicorn reads a head of any size and waits for its end for ever. `Connection` overrides the callbacks of its parser to
-count and to time. By ASGI, a whole answer is two messages and two writes, a frame of a stream is a message and a
-coroutine, and a client's leaving is learned only by a task that waits for it: `respond` writes an answer at once,
-`begin_chunks`, `pusher` and `end_chunks` one that is streamed, and `on_leave` calls a function. These use what uvicorn
-does not promise; `tests/gateway/test_hooks.py` holds them to it.
+uvicorn reads a head of any size and waits for its end for ever, and takes what follows a body for headers. `Connection`
+overrides the callbacks of its parser to count, to time and to leave such trailers out.
+
+By ASGI, a whole answer is two messages and two writes, a frame of a stream is a message and a coroutine, and a client's
+leaving is learned only by a task that waits for it: `respond` writes an answer at once, `begin_chunks`, `pusher` and
+`end_chunks` one that is streamed, and `on_leave` calls a function. These use what uvicorn does not promise;
+`tests/gateway/test_hooks.py` holds them to it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,15 @@ SECONDS_FOR_HEAD = 30.0
 LEAVING = "asides_on_leave"
 """The attribute of a request's cycle that holds what to call when its client leaves."""
 CLOSE = b"connection: close"
+AROUND_FIELD = len(b": \r\n")
+SANDBOX = (
+    (b"content-security-policy", b"sandbox; default-src 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""Sent with every answer that is no file of the page: what models and upstreams write has the page's origin, and a
+browser that opens it must not run it there."""
+_SANDBOX_LINES = b"".join(b"%b: %b\r\n" % header for header in SANDBOX)
 _NO_FIELD = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 """What no line of a head may hold."""
 
@@ -37,6 +48,9 @@ class Connection(HttpToolsProtocol):
     _waiting = 0
     """Bytes that came since then, while the head was not at its end."""
     _in_head = False
+    _in_body = False
+    _bare = 0
+    """Bytes since the last of a body, or since its head: sizes and extensions of chunks, trailers."""
     _refused = False
     _timer: asyncio.TimerHandle | None = None
 
@@ -55,8 +69,11 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         went_on, self._read = self._in_head, len(data)
+        self._bare += len(data)
         super().data_received(data)
-        if self._in_head:
+        if self._in_body and self._bare > self.most:
+            self._refuse()
+        elif self._in_head:
             self._start()  # most heads come in one read, and have no timer
             if went_on:
                 # The parser passes on whole fields only: one field that never ends is counted here alone.
@@ -78,16 +95,26 @@ class Connection(HttpToolsProtocol):
         if self._refused or (came > self.most and self._head_size() > self.most):
             self._refuse()
         else:
+            self._in_body, self._bare = True, 0
             super().on_headers_complete()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Behind the body it is a trailer: nobody has looked at those yet who trusts or removes headers, and a request
+        # may be on its way to its handler already.
+        if self._in_head:
+            super().on_header(name, value)
+
     def _head_size(self) -> int:
-        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        """The bytes of the head, each field with what stands around it."""
+        return len(self.url) + sum(len(name) + len(value) + AROUND_FIELD for name, value in self.headers)
 
     def on_body(self, body: bytes) -> None:
+        self._bare = 0
         if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._in_body = False
         if not self._refused:
             super().on_message_complete()
 
@@ -95,7 +122,12 @@ class Connection(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
-        self._respond(b"431 Request Header Fields Too Large", b"the head of this request is too large (limits.header)")
+        if self._in_body and self.cycle.response_started:  # a second answer would be taken for a part of the first
+            self.transport.close()
+            return
+        what = b"what stands around the body" if self._in_body else b"the head"
+        message = what + b" of this request is too large (limits.header)"
+        self._respond(b"431 Request Header Fields Too Large", message)
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP with a request id too, as everything else."""
@@ -104,8 +136,9 @@ class Connection(HttpToolsProtocol):
 
     def _respond(self, status: bytes, message: bytes) -> None:
         self.transport.write(
-            b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\nx-request-id: %b\r\nconnection: close\r\n"
-            b"content-length: %d\r\n\r\n%b\n" % (status, uuid.uuid4().hex.encode(), len(message) + 1, message)
+            b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\nx-request-id: %b\r\nconnection: close\r\n%b"
+            b"content-length: %d\r\n\r\n%b\n"
+            % (status, uuid.uuid4().hex.encode(), _SANDBOX_LINES, len(message) + 1, message)
         )
         self.transport.close()
 

@@ -55,7 +55,7 @@ async def try_upstream(upstream: Upstream) -> tuple[bool, str]:
     try:
         async with asyncio.timeout(LONGEST):
             kind = await upstream.find_kind()
-            async with upstream.ask("GET", kind.models_path, None, upstream.own_headers) as answer:
+            async with upstream.ask("GET", kind.models_path, None, {**kind.headers, **upstream.own_headers}) as answer:
                 if answer.status in (401, 403):
                     return True, f"{name} answers, and wants another key ({answer.status})"
                 fits = answer.status < 500

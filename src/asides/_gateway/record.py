@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 
 from ..events import PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..reply.fold import Budget, Fold
-from ..reply.items import Begin, Failed, ReplyEvent, ReplyItem, Usage
-from ..reply.splitter import Splitter
+from ..reply._fold import Budget, Fold
+from ..reply._items import Begin, Failed, Proof, ReplyEvent, ReplyItem, Usage
+from ..reply._splitter import Splitter
 
 LOGGED = (
     *("id", "method", "path", "route", "dialect", "status", "seconds", "model"),
@@ -35,6 +35,9 @@ LOGGED = (
         "replay_cache_hits",
         "replay_cache_misses",
         "replay_cache_exact",
+        "thoughts_restored",
+        "thoughts_unopened",
+        "thoughts_refused",
         "arranged",
         "effort",
         "budget",
@@ -99,6 +102,12 @@ class RequestRecord(msgspec.Struct, eq=False):
     """Turns that the client sent with their thinking, and that went back as the model wrote them."""
     replay_cache_misses: int = 0
     """Those that it did not have."""
+    thoughts_restored: int = 0
+    """Proofs that the client carried and that opened."""
+    thoughts_unopened: int = 0
+    """Those that did not open."""
+    thoughts_refused: bool = False
+    """Whether the provider refused a thought, and was asked again without any."""
     left_out: str = ""
     """What the upstream is not sent: fields without a counterpart in its API, and the types of tools that only the
     server of the client's API could run."""
@@ -151,6 +160,21 @@ class RequestRecord(msgspec.Struct, eq=False):
         self._collect = collect
         self._budget = Budget(limit)
 
+    @property
+    def thoughts(self) -> str:
+        """What became of earlier thoughts, for a header; empty where there is nothing to say."""
+        restored = self.thoughts_restored + self.replay_cache_hits
+        dropped = [
+            name for name, found in (("unopened", self.thoughts_unopened), ("refused", self.thoughts_refused)) if found
+        ]
+        if not restored and not dropped:
+            return ""
+        reason = f"; reason={'+'.join(dropped)}" if dropped else ""
+        return f"restored={0 if self.thoughts_refused else restored}, dropped={self._dropped(restored)}{reason}"
+
+    def _dropped(self, restored: int) -> int:
+        return self.thoughts_unopened + (restored if self.thoughts_refused else 0)
+
     def add(self, *items: ReplyItem) -> None:
         """Take items of the reply. (For the deltas of a stream the pipeline calls the fold itself.)"""
         for item in items:
@@ -168,6 +192,9 @@ class RequestRecord(msgspec.Struct, eq=False):
             if isinstance(item, Failed):
                 self.failed = item
                 self.fail(item.message, UPSTREAM_ERRORS.get(item.code or "", "status_5xx"))
+                continue
+            if isinstance(item, Proof):
+                (self.folds.get(item.choice) or self._new_fold(item.choice)).add(item)
                 continue
             if isinstance(item, Begin):
                 self._begin, self.reply_id = item, item.id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..reply.items import Failed
+from ..reply._items import Failed
 
 KINDS = {
     400: "invalid_request_error",

@@ -10,7 +10,10 @@ two ways only, both under the same credential and model:
   turn itself, and of the user and session that the client names.
 
 What is found by neither is a miss: it is counted, and never answered by a nearby entry. In memory only, bounded by the
-`replay_cache` section of the configuration; the oldest entries go first.
+`replay_cache` section of the configuration; the client that has most lets its oldest entries go (`shares.py`).
+
+Where a stream turned out to have begun in a thought (`Retyped`), the client has that thought in its text, and sends it
+back there. What was sent is known here: a turn that comes back with all of it, and nothing else, is put right.
 
 Thoughts and arguments go back as the model wrote them, to the byte, also where the client does send them: it was sent
 thoughts without the whitespace around them, and some clients write arguments anew. A server then finds the turn in its
@@ -21,7 +24,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -29,20 +31,24 @@ import msgspec
 
 from .._config.schema import ReplayCacheSettings
 from .._engine.calls.ids import make_id
-from ..dialects.framing import to_json
-from ..dialects.request import (
+from ..dialects._framing import to_json
+from ..dialects._request import (
     OWN_SIGNATURE,
     CallPiece,
     ImagePiece,
     OtherPiece,
     Request,
+    RequestPiece,
+    RequestTurn,
     TextPiece,
     ThinkingPiece,
-    Turn,
     piece_kinds,
 )
 from ..parts import Thinking, ToolCall
-from ..reply.reply import Reply
+from ..reply._items import PlacedProof
+from ..reply._reply import Reply
+from .proofs import has_proof, place_proofs
+from .shares import Shares
 
 SESSION_HEADERS = (
     "session_id",
@@ -56,7 +62,7 @@ SESSION_HEADERS = (
 SESSION_FIELDS = ("prompt_cache_key", "safety_identifier")
 """Fields of a request that differ between users or sessions; besides `user` and `metadata.user_id`."""
 MOST_TURNS = 1000
-"""Only so many of the last turns with calls are looked up: the thoughts of older ones have left the cache."""
+"""Only so many of the last turns are looked up: the thoughts of older ones have left the cache."""
 MOST_PARTS = 64
 """A call that stands behind more parts than this is found by its hash alone."""
 
@@ -67,13 +73,13 @@ class ConversationHash:
     It is hashed when a key is asked for: most requests have no calls, and no key is ever wanted.
     """
 
-    __slots__ = ("_credential", "_hash", "_headers", "_owner", "_request", "_turns")
+    __slots__ = ("_hash", "_headers", "_owner", "_request", "_turns", "credential")
 
     def __init__(
-        self, credential: str, request: Request, headers: Mapping[str, str], turns: Iterable[Turn] = ()
+        self, credential: str, request: Request, headers: Mapping[str, str], turns: Iterable[RequestTurn] = ()
     ) -> None:
         """It stands behind these turns."""
-        self._credential = credential
+        self.credential = credential
         self._request = request
         self._headers = headers
         self._owner = b""
@@ -85,10 +91,12 @@ class ConversationHash:
     def owner(self) -> bytes:
         """Whose ids count: those of one credential and one model."""
         if not self._owner:
-            self._owner = _digest(self._credential, self._request.model)
+            self._owner = _digest(self.credential, self._request.model)
         return self._owner
 
-    def _begin(self) -> hashlib.blake2b:
+    @property
+    def session(self) -> bytes:
+        """The user and the session that the client names."""
         request = self._request
         metadata = request.extra.get("metadata")
         session = [
@@ -96,16 +104,19 @@ class ConversationHash:
             *(request.extra.get(name) for name in SESSION_FIELDS),
             metadata.get("user_id") if isinstance(metadata, dict) else None,
         ]
+        return to_json([request.user or "", session])
+
+    def _begin(self) -> hashlib.blake2b:
         hash = hashlib.blake2b(digest_size=32)
-        _update(hash, (self.owner, request.user or "", to_json(session)))
+        _update(hash, (self.owner, self.session))
         return hash
 
-    def add_turn(self, turn: Turn) -> None:
+    def add_turn(self, turn: RequestTurn) -> None:
         """Go on behind a turn."""
         self._turns.append(turn)
 
-    def key(self, calls: Iterable[tuple[str, str]]) -> bytes:
-        """The key of a turn here that makes these calls (name, arguments)."""
+    def key(self, calls: Iterable[tuple[str, str]], text: str = "") -> bytes:
+        """The key of a turn here that makes these calls (name, arguments), or makes none and says this."""
         # Copied, so that each turn costs its own length and not that of the conversation before it: 4,000 turns with
         # calls froze the gateway when each was hashed from the start.
         if self._hash is None:
@@ -114,9 +125,20 @@ class ConversationHash:
             _update_turn(self._hash, turn)
         self._turns.clear()
         here = self._hash.copy()
-        for name, arguments in calls:
+        called = list(calls)
+        for name, arguments in called:
             _update(here, ("call", name, _canonical(arguments)))
+        if not called:
+            # Without its whitespace: APIs differ in what they keep of it between two texts and at their ends.
+            _update(here, ("said", "".join(text.split())))
         return here.digest()
+
+
+def beginning_of(credential: str, request: Request, headers: Mapping[str, str]) -> bytes:
+    """By which a conversation is known again: a hash of all before the first turn of the assistant."""
+    turns = request.turns
+    first = next((number for number, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+    return ConversationHash(credential, request, headers, turns[:first]).key(())
 
 
 class ReplayEntry(NamedTuple):
@@ -130,11 +152,16 @@ class ReplayEntry(NamedTuple):
     """Those of the calls, as the model wrote them."""
     keys: tuple[bytes, ...]
     """Under which it is found; they go with it."""
+    proofs: tuple[PlacedProof, ...] = ()
+    """What the upstream wants back with its thoughts and calls."""
+    issuer: str = ""
+    """The upstream and the model that made them: nobody else takes them."""
 
     @property
     def size(self) -> int:
         """Characters that it holds."""
-        return len(self.thinking) + len(self.written) + sum(map(len, self.arguments))
+        proofs = len(msgspec.json.encode(self.proofs)) if self.proofs else 0
+        return len(self.thinking) + len(self.written) + sum(map(len, self.arguments)) + proofs
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -142,7 +169,7 @@ class Restored(msgspec.Struct, frozen=True):
 
     request: Request
     hits: int
-    """How many dropped thoughts were put back."""
+    """How many thoughts were put back that the client has dropped, or has in its text because they were sent there."""
     misses: int
     """How many were not known."""
     exact: int
@@ -154,13 +181,16 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class ReplayCache:
-    """Thoughts by the calls that they led to. Safe to use from threads, in which large requests are planned."""
+    """Thoughts by what they led to: calls, or an answer. Safe to use from threads: large requests are planned there."""
 
     def __init__(self, limits: ReplayCacheSettings) -> None:
         self._limits = limits
-        self._entries: OrderedDict[int, ReplayEntry] = OrderedDict()
+        self._entries: dict[int, tuple[str, ReplayEntry]] = {}
+        """By number: whose it is, and the entry."""
+        self._shares: Shares[int] = Shares()
         self._by_key: dict[bytes, int] = {}
-        self._characters = 0
+        self._retyped: dict[str, set[int]] = {}
+        """By credential: the entries of thoughts that went out as text. Most clients have none, and pay nothing."""
         self._count = 0
         self._lock = threading.Lock()
 
@@ -176,8 +206,13 @@ class ReplayCache:
         seed: int,
         raw: str = "",
         framing: tuple[str, str] | None = None,
+        *,
+        uncalled: bool = False,
+        issuer: str = "",
     ) -> ReplayEntry | None:
         """Keep what was thought before the calls of a reply, if there are both; returns what is kept.
+
+        `uncalled`: also what was thought before an answer without calls; `issuer`: who made the proofs of the reply.
 
         `seed`: that of the ids made for it; `raw`: the text that the spans of its parts count, where it was kept;
         `framing`: the whitespace that the template writes around thoughts, where it is known.
@@ -187,26 +222,39 @@ class ReplayCache:
         calls = [
             (place, call) for place, call in enumerate(reply.parts) if isinstance(call, ToolCall) and call.error is None
         ]
-        if not calls or not thinking or len(thinking) > self.limit:
+        if not (calls or uncalled) or not (thinking or reply.proofs) or len(thinking) > self.limit:
             return None
-        keys = [conversation.key((call.name, call.arguments) for _, call in calls)]
+        keys = [conversation.key(((call.name, call.arguments) for _, call in calls), reply.text)]
         # An id that the model wrote may occur in every conversation; only a random one of our own shows which it is.
         keys += [
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
         arguments = tuple(call.arguments for _, call in calls)
-        entry = ReplayEntry(thinking, written_thought(reply, raw, framing), arguments, tuple(keys))
-        self.add(entry)
+        written = written_thought(reply, raw, framing)
+        entry = ReplayEntry(thinking, written, arguments, tuple(keys), reply.proofs, issuer if reply.proofs else "")
+        self.add(conversation.credential, entry)
         return entry
 
-    def add(self, entry: ReplayEntry) -> None:
-        """Keep what another process has found, or this one."""
+    def put_retyped(self, conversation: ConversationHash, reply: Reply) -> None:
+        """Keep the thought of a streamed reply that went out as the beginning of its text."""
+        first = reply.parts[0] if reply.parts else None
+        if not isinstance(first, Thinking) or not first.text or len(first.text) > self.limit:
+            return
+        if any(notice.code == "retyped" for notice in reply.notices):
+            calls = [(call.name, call.arguments) for call in reply.tool_calls if call.error is None]
+            key = _retyped_key(conversation, calls, first.text + reply.text)
+            self.add(conversation.credential, ReplayEntry(first.text, "", (), (key,)), retyped=True)
+
+    def add(self, credential: str, entry: ReplayEntry, *, retyped: bool = False) -> None:
+        """Keep what another process has found for a client, or this one."""
         with self._lock:
             self._count += 1
-            self._entries[self._count] = entry
+            if retyped:
+                self._retyped.setdefault(credential, set()).add(self._count)
+            self._entries[self._count] = (credential, entry)
+            self._shares.put(credential, self._count, entry.size)
             # The same conversation may be answered twice: the later reply is the one that the client has seen last.
             self._by_key.update(dict.fromkeys(entry.keys, self._count))
-            self._characters += entry.size
             self._evict()
 
     def resize(self, limits: ReplayCacheSettings) -> None:
@@ -216,54 +264,93 @@ class ReplayCache:
             self._evict()
 
     def _evict(self) -> None:
-        """Let the oldest go until the rest is within the limits."""
-        while len(self._entries) > self._limits.entries or self._characters > self._limits.characters:
-            number, entry = self._entries.popitem(last=False)
-            self._characters -= entry.size
+        """Let the oldest of whoever has most go, until the rest is within the limits."""
+        limits, shares = self._limits, self._shares
+        while shares.count > limits.entries or shares.size > limits.characters:
+            credential, number = shares.next_to_go(by_size=shares.size > limits.characters)
+            shares.drop(credential, number)
+            _, entry = self._entries.pop(number)
+            if number in (retyped := self._retyped.get(credential, set())):
+                retyped.remove(number)
+                if not retyped:
+                    del self._retyped[credential]
             for key in entry.keys:
                 if self._by_key.get(key) == number:  # a later reply may have taken the key over
                     del self._by_key[key]
 
-    def restore(self, credential: str, request: Request, headers: Mapping[str, str]) -> Restored:
-        """Put back the thoughts that the client has dropped. Linear in the size of the request."""
-        if CallPiece not in piece_kinds(request):  # most have no calls
+    def restore(
+        self,
+        credential: str,
+        request: Request,
+        headers: Mapping[str, str],
+        *,
+        uncalled: bool = False,
+        issuer: str = "",
+    ) -> Restored:
+        """Put back the thoughts that the client has dropped, or has in its text. Linear in the size of the request.
+
+        `uncalled`: also those of turns without calls; `issuer`: who is asked, and takes the proofs that it made.
+        """
+        retyped = credential in self._retyped
+        if not uncalled and not retyped and CallPiece not in piece_kinds(request):  # most have no calls
             return Restored(request, 0, 0, 0, (), ConversationHash(credential, request, headers, request.turns))
         conversation = ConversationHash(credential, request, headers)
-        calling = [number for number, turn in enumerate(request.turns) if _calls(turn)]
-        dropped = {number for number in calling if _has_dropped(request.turns[number])}
-        looked_up = set(calling[-MOST_TURNS:])
+        wanted = [
+            number
+            for number, turn in enumerate(request.turns)
+            if turn.role == "assistant" and (uncalled or _calls(turn))
+        ]
+        dropped = {number for number in wanted if _has_dropped(request.turns[number])}
+        looked_up = set(wanted[-MOST_TURNS:])
         turns = list(request.turns)
-        hits = exact = 0
+        hits = misses = exact = 0
         missed: list[bytes] = []
-        for number, turn in enumerate(request.turns):
+        for number, sent in enumerate(request.turns):
+            words = self._find_retyped(conversation, sent) if retyped and sent.role == "assistant" else ""
+            turn = _without_words(sent, words) if words else sent
             entry = self._find(conversation, turn, missed) if number in looked_up else None
-            if entry is not None:
-                turns[number] = _put_back(turn, entry, dropped=number in dropped)
-                hits += number in dropped
-                exact += number not in dropped and turns[number] is not turn
+            restored = turn if entry is None else _put_back(turn, entry, issuer, dropped=number in dropped)
+            if words and (entry is None or number not in dropped):  # else it is among the thoughts of the entry
+                restored = msgspec.structs.replace(restored, pieces=(ThinkingPiece(words), *restored.pieces))
+            turns[number] = restored
+            hits += bool(words) or (entry is not None and number in dropped)
+            misses += not words and entry is None and number in dropped
+            exact += not words and number not in dropped and restored is not turn
             # The turn as the client sent it: thinking does not count in the hash, so restored or not it is the same.
-            conversation.add_turn(turn)
+            conversation.add_turn(sent)
         if hits or exact:
             request = msgspec.structs.replace(request, turns=tuple(turns))
-        return Restored(request, hits, len(dropped) - hits, exact, tuple(missed), conversation)
+        return Restored(request, hits, misses, exact, tuple(missed), conversation)
 
-    def _find(self, conversation: ConversationHash, turn: Turn, missed: list[bytes]) -> ReplayEntry | None:
+    def _find_retyped(self, conversation: ConversationHash, turn: RequestTurn) -> str:
+        """The thought that a turn has at the beginning of its text, where it was sent there; else an empty string."""
+        calls = [(piece.name, piece.arguments) for piece in turn.pieces if isinstance(piece, CallPiece)]
+        key = _retyped_key(conversation, calls, turn.text)
+        with self._lock:
+            found = self._by_key.get(key)
+            if found is None or found not in self._entries:
+                return ""
+            credential, entry = self._entries[found]
+            self._shares.use(credential, found)
+            return entry.thinking
+
+    def _find(self, conversation: ConversationHash, turn: RequestTurn, missed: list[bytes]) -> ReplayEntry | None:
         """The entry of a turn; where there is none, its keys go to `missed`."""
         calls = [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
         ids = [_digest(conversation.owner, "id", call.id) for call in calls if call.id]
-        key = conversation.key((call.name, call.arguments) for call in calls)
+        key = conversation.key(((call.name, call.arguments) for call in calls), turn.text)
         with self._lock:
             # An id that is not known adds None, so ids decide only where all of them belong to one reply.
             by_id = {self._by_key.get(id) for id in ids}
             found = by_id.pop() if len(by_id) == 1 else None  # ids of several replies prove nothing
             if found is None:
                 found = self._by_key.get(key)
-            entry = self._entries.get(found) if found is not None else None
-            if entry is None or found is None:
+            if found is None or found not in self._entries:
                 missed += [*ids, key]
                 return None
+            credential, entry = self._entries[found]
             # A conversation that goes on sends all its turns each time, and its entries are used again.
-            self._entries.move_to_end(found)
+            self._shares.use(credential, found)
             return entry
 
 
@@ -284,10 +371,12 @@ def written_thought(reply: Reply, raw: str, framing: tuple[str, str] | None) -> 
     return (("\n" if thought[:1] == "\n" or thought[-1:] == "\n" else "") if framing is None else framing[0]) + thought
 
 
-def _put_back(turn: Turn, entry: ReplayEntry, *, dropped: bool) -> Turn:
+def _put_back(turn: RequestTurn, entry: ReplayEntry, issuer: str, *, dropped: bool) -> RequestTurn:
     """A turn with its thinking and its arguments as the model wrote them; the same turn where that is how they are."""
+    if entry.proofs and entry.issuer == issuer and not has_proof(turn):
+        turn, dropped = place_proofs(turn, entry.proofs, entry.thinking), False
     pieces = list(turn.pieces)
-    if dropped:
+    if dropped and entry.thinking:
         pieces = [piece for piece in pieces if not isinstance(piece, ThinkingPiece)]
         pieces.insert(0, ThinkingPiece(entry.thinking, written=entry.written))
     thoughts = [place for place, piece in enumerate(pieces) if isinstance(piece, ThinkingPiece)]
@@ -304,13 +393,36 @@ def _put_back(turn: Turn, entry: ReplayEntry, *, dropped: bool) -> Turn:
     return turn if tuple(pieces) == turn.pieces else msgspec.structs.replace(turn, pieces=tuple(pieces))
 
 
-def _calls(turn: Turn) -> bool:
+def _retyped_key(conversation: ConversationHash, calls: Iterable[tuple[str, str]], text: str) -> bytes:
+    """The key of a turn by all of its text, which begins with a thought; without its whitespace, as in `key`."""
+    said = "".join(text.split())
+    return _digest("retyped", conversation.key(calls, said), said)
+
+
+def _without_words(turn: RequestTurn, words: str) -> RequestTurn:
+    """A turn without the words that its text begins with, whatever the whitespace around and in them."""
+    left = len("".join(words.split()))
+    pieces: list[RequestPiece] = []
+    for piece in turn.pieces:
+        if left and isinstance(piece, TextPiece):
+            at = 0
+            while left and at < len(piece.text):
+                left -= not piece.text[at].isspace()
+                at += 1
+            piece = msgspec.structs.replace(piece, text=piece.text[at:].lstrip())
+            if not piece.text:
+                continue
+        pieces.append(piece)
+    return msgspec.structs.replace(turn, pieces=tuple(pieces))
+
+
+def _calls(turn: RequestTurn) -> bool:
     """Whether a turn calls something."""
-    return turn.role == "assistant" and any(isinstance(piece, CallPiece) for piece in turn.pieces)
+    return any(isinstance(piece, CallPiece) for piece in turn.pieces)
 
 
-def _has_dropped(turn: Turn) -> bool:
-    """Whether a turn that calls something comes without its thinking: with none, or with a block of ours left empty."""
+def _has_dropped(turn: RequestTurn) -> bool:
+    """Whether a turn comes without its thinking: with none, or with a block of ours left empty."""
     thoughts = [piece for piece in turn.pieces if isinstance(piece, ThinkingPiece)]
     return all(not thought.text and thought.signature.startswith(OWN_SIGNATURE) for thought in thoughts)
 
@@ -341,7 +453,7 @@ def _update(hash: hashlib.blake2b, fields: Iterable[str | bytes]) -> None:
         hash.update(data)
 
 
-def _update_turn(hash: hashlib.blake2b, turn: Turn) -> None:
+def _update_turn(hash: hashlib.blake2b, turn: RequestTurn) -> None:
     """Add a turn. Thinking does not count: that it may be missing is the point."""
     _update(hash, ("turn", turn.role))
     for piece in turn.pieces:

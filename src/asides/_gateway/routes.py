@@ -26,7 +26,8 @@ GET, POST = ("GET",), ("POST",)
 _VERSIONED = re.compile(r"(/v1)+(?=/|$)")
 _SLASHES = re.compile(r"/{2,}")
 _OPENAI = re.compile(
-    r"/(embeddings|audio|images|moderations|files|batches|rerank|score|realtime|fine_tuning|responses)\b"
+    r"/(embeddings|audio|images|moderations|files|batches|rerank|score|decisions|systemone|realtime|fine_tuning"
+    r"|responses)\b"
 )
 
 
@@ -45,6 +46,8 @@ class Route(NamedTuple):
     """Whether a key is asked for, where there are keys, and the request counts as one of the open ones."""
     logged: bool = True
     """False for what machines ask all the time."""
+    kinds: tuple[str, ...] = ()
+    """How the type of an upstream's answer must begin for it to be passed on; empty: any."""
     exclusive: bool = True
     """Whether another method at this path is refused (405), also where `pass_on: all` passes on what is not known."""
 
@@ -98,6 +101,7 @@ PAGE = (
     Route(GET, "/asides/models/*", "page_models"),
     Route(GET, "/asides/formats", "formats"),
     Route(POST, "/asides/split", "split"),
+    Route(POST, "/asides/template", "template"),
     Route(GET, "/asides/history/*", "history", exclusive=False),
     Route(POST, "/asides/history/purge", "purge"),
     Route(GET, "/asides/figures", "figures"),
@@ -124,7 +128,12 @@ ROUTES = (
     Route(GET, "/metrics", "metrics", logged=False),
     *PAGE,
     *_passed_on(("POST /embeddings", "POST /rerank", "POST /v2/rerank", "POST /score", "POST /moderations")),
-    *_passed_on(("/audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize")),
+    *_passed_on(
+        ("POST /decisions", "POST /systemone")
+    ),  # SGLang's and Ollama's, for models that decide and do not write
+    *_passed_on(("POST /audio/*", "POST /images/*", "POST /tokenize", "POST /detokenize")),
+    # Lists of voices. A browser opens what is got: nothing else of an upstream is to be found there.
+    Route(GET, "/audio/*", "pass_on", kinds=("application/json", "audio/"), exclusive=False),
     *_passed_on(("POST /api/embed", "POST /api/embeddings"), ollama),
 )
 MOST_FOUND = 200

@@ -2,6 +2,7 @@
 
 The first SIGTERM or SIGINT lets open streams end, the second does not wait for them. SIGHUP reads the configuration
 again (`Reload`), unless it means that the terminal was closed: then it stops the process, as users expect of one.
+SIGUSR2 is for several workers alone (`workers`); here it is logged, where it would end the process by default.
 
     serve(config, lambda: load_all("asides.yaml").config)     # returns the exit code
 """
@@ -10,23 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
 import os
 import signal
 import socket
 import sys
+import threading
+import webbrowser
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from types import FrameType
 
 import uvicorn
 
 from .._config.schema import Config, Listen
+from .._extras import own_command
 from ..errors import Error
-from . import workers
+from . import collection, workers
 from .app import Gateway
 from .observe import logs
+from .page_access import TOKEN_PARAMETER, new_token, wants_token
 from .protocol import limited
 from .readiness import try_upstream
 from .upstreams import HttpUpstream
@@ -34,8 +39,8 @@ from .upstreams import HttpUpstream
 log = logging.getLogger("asides.gateway")
 
 BACKLOG = 2048
-COLLECT = (20_000, 20, 50)
-"""How often the garbage collector runs: hardly anything here is a cycle, and a full run stops every stream."""
+LOOK = 10
+"""Ticks of the web server, ten in a second, between two looks at the memory."""
 SWITCH = 0.001
 """Seconds till a thread that works on a large body lets the others run. Every read and write of a stream waits it out:
 with Python's usual 5 ms, sixty streams would stand still for most of a second."""
@@ -45,24 +50,30 @@ NEEDS_RESTART = ("listen", "limits.header", "limits.shutdown")
 """Settings that belong to the process: a reload does not change them."""
 
 
+ALONE = "SIGUSR2 restarts several workers one after another (listen.workers); it does nothing to one process"
+
+
 class ServeError(Error):
     """The address to listen on is taken, or not there."""
 
 
-def serve(config: Config, read_again: Callable[[], Config], flags: Sequence[str] = ()) -> int:
+def serve(
+    config: Config, read_again: Callable[[], Config], flags: Sequence[str] = (), *, open_page: bool = False
+) -> int:
     """Run the gateway until a signal stops it; returns the exit code. SIGHUP takes what `read_again` returns.
 
-    `flags` are those of the command, for the workers.
+    `flags` are those of the command, for the workers. `open_page`: show the page in a browser.
     """
     logs.setup(config.log, secrets=logs.secrets_of(config))
     worker = workers.own_spec()
     if worker is None and config.listen.workers > 1:
-        return _serve_workers(config, flags)
+        return _serve_workers(config, flags, open_page=open_page)
     if worker is None:
         listening = bind(config.listen.host, config.listen.port)
     else:
         listening = bind(config.listen.host, worker.port, shared=True)
-    gateway = Gateway(config, worker)
+    token = new_token() if worker is None else worker.token
+    gateway = Gateway(config, worker, token)
     server = _Server(
         uvicorn.Config(
             gateway,
@@ -82,11 +93,11 @@ def serve(config: Config, read_again: Callable[[], Config], flags: Sequence[str]
     )
     url = _url(listening)
     if worker is None:
-        server.announce = lambda: announce(config, url)
+        server.announce = lambda: announce(config, url, token, open_page=open_page)
     else:
         server.announce = server.watch_supervisor
     server.leave = gateway.end_watching
-    server.reload = Reload(gateway, config, read_again)
+    server.reload = Reload(gateway, config, read_again, lambda config: announce_page(config, url, token))
     terminal = has_terminal()
     server.hung_up = lambda: terminal and not has_terminal()
     try:
@@ -100,15 +111,16 @@ def serve(config: Config, read_again: Callable[[], Config], flags: Sequence[str]
     return 0 if server.started else 1
 
 
-def _serve_workers(config: Config, flags: Sequence[str]) -> int:
+def _serve_workers(config: Config, flags: Sequence[str], *, open_page: bool) -> int:
     """Let several processes serve the port."""
     if why := workers.refusal(config):
         raise ServeError(f"listen.workers: {config.listen.workers} workers cannot be started: {why}")
     # First alone: with a shared port, a second gateway would take half of the first one's connections unnoticed.
     bind(config.listen.host, config.listen.port).close()
     with bind(config.listen.host, config.listen.port, shared=True, listen=False) as held:
-        url = _url(held)
-        return workers.supervise(config, flags, held.getsockname()[1], lambda: announce(config, url))
+        url, token = _url(held), new_token()
+        greet = partial(announce, config, url, token, open_page=open_page)
+        return workers.supervise(config, flags, held.getsockname()[1], token, greet)
 
 
 def _url(listening: socket.socket) -> str:
@@ -154,6 +166,11 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         loop.add_reader(0, end)
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % LOOK == 0:
+            self._memory.look()
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.leave()
         await super().shutdown(sockets)
@@ -161,12 +178,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if sys.platform != "win32":  # pragma: no branch (which has no such signal)
             # First of all: what it does by default is to end the process.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+            loop.add_signal_handler(signal.SIGUSR2, log.warning, ALONE)
         await super().startup(sockets)
-        # What is there now stays; the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*COLLECT)
+        self._memory = collection.begin()
         sys.setswitchinterval(SWITCH)
         if self.started:
             self.announce()
@@ -177,8 +193,16 @@ class _Server(uvicorn.Server):
 class Reload:
     """Reads the configuration again and hands it to the gateway. A bad one is logged, and the old one stays."""
 
-    def __init__(self, gateway: Gateway, config: Config, read_again: Callable[[], Config]) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        config: Config,
+        read_again: Callable[[], Config],
+        announce_page: Callable[[Config], object],
+    ) -> None:
+        """`announce_page` is called where the page has another address from now on."""
         self._gateway = gateway
+        self._announce_page = announce_page
         self._config = config
         self._read_again = read_again
 
@@ -195,6 +219,8 @@ class Reload:
             read = attrgetter(name)
             if read(config) != read(self._config):
                 log.warning("%s has changed: it counts from the next start on", name)
+        if (config.page.show, wants_token(config)) != (self._config.page.show, wants_token(self._config)):
+            self._announce_page(config)
         self._config = config
         log.info("the configuration was read again", extra={"event": "reloaded"})
 
@@ -230,8 +256,8 @@ def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> 
         raise ServeError(f"cannot listen on {host}:{port}: {reason}") from error
 
 
-def announce(config: Config, url: str) -> None:
-    """Log where the gateway listens and what its upstreams are; without any, print how to try it.
+def announce(config: Config, url: str, token: str, *, open_page: bool = False) -> None:
+    """Log where the gateway and its page are and what its upstreams are; without any, print how to try it.
 
     On a terminal each upstream is asked whether it answers: elsewhere `/readyz` reports that to those who ask.
     """
@@ -240,17 +266,32 @@ def announce(config: Config, url: str) -> None:
     if here != url:
         there = other_address(url)
         log.info("from here it is %s%s", here, f", from other machines {there}" if there else "")
-    if config.page.show:
-        log.info("open %s in a browser to watch a model think", here, extra={"event": "page"})
+    page = announce_page(config, url, token)
+    if page and open_page:
+        # In a thread: some browsers run in the terminal, and return when they are closed.
+        threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
     for upstream in config.upstreams:
         log.info("upstream %s", upstream.name or upstream.url.rpartition("@")[2], extra={"event": "upstream"})
     if not config.upstreams and sys.stderr is not None:
         logs.flush()  # what follows is no line of the log, and belongs behind it
-        print(no_upstream(here, page=config.page.show), file=sys.stderr, flush=True)
+        print(logs.fitted(no_upstream(here, page)), file=sys.stderr, flush=True)
     elif config.upstreams and sys.stderr is not None and sys.stderr.isatty():
         task = asyncio.get_running_loop().create_task(_report_upstreams(config))
         _reporting.add(task)
         task.add_done_callback(_reporting.discard)
+
+
+def announce_page(config: Config, url: str, token: str) -> str:
+    """Log the address of the page, with the start token where that is what it is read with; empty without a page."""
+    if not config.page.show:
+        return ""
+    page = local_address(url)
+    if wants_token(config):
+        page += f"/?{TOKEN_PARAMETER}={token}"
+    log.info(
+        "open %s in a browser to watch a model think", page, extra={"event": "page", "url": page, logs.SHOWN: True}
+    )
+    return page
 
 
 _reporting: set[asyncio.Task[None]] = set()
@@ -287,18 +328,20 @@ def other_address(url: str) -> str:
     return f"http://[{host}]:{url.rpartition(':')[2]}" if ":" in host else f"http://{host}:{url.rpartition(':')[2]}"
 
 
-def no_upstream(url: str, *, page: bool) -> str:
-    """What to try with the recordings."""
+def no_upstream(url: str, page: str) -> str:
+    """What to try with the recordings; `page` is the page's address, empty without one."""
+    asides = own_command()
     flag = "" if url == f"http://127.0.0.1:{Listen().port}" else f" --url {url}"
-    browser = f"\n  {url}    in a browser" if page else ""
+    browser, place = (f"\n  {page}", ", or in a browser") if page else ("", "")
     return f"""\
 No upstream is configured, so this gateway replays recordings: no model is running.
-To stand in front of a server: asides serve --upstream http://127.0.0.1:8000/v1
+To stand in front of a server: {asides} serve --upstream http://127.0.0.1:8000/v1
 
-Try it:
-  asides run recorded-qwen3{flag}    in another terminal{browser}
+Try it in another terminal{place}:
+  {asides} run recorded-qwen3{flag}{browser}
 
-  curl -N {url}/v1/chat/completions -H 'content-type: application/json' \\
+  curl -N {url}/v1/chat/completions \\
+    -H 'content-type: application/json' \\
     -d '{{"model": "recorded-qwen3", "stream": true,
          "messages": [{{"role": "user", "content": "What is 17 times 23?"}}]}}'
 

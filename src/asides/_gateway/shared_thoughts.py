@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -42,7 +43,9 @@ class SharedThoughts:
         """`store`: the history store."""
         self.store = store
         self._cache = cache
-        self.entries: EntryStore = SharedEntries(StoreThread(store, log.warning), KIND, _bounds(settings))
+        self.entries: EntryStore = SharedEntries(
+            StoreThread(store, log.warning), KIND, _bounds(settings), partial(log.warning, "thoughts: %s")
+        )
 
     @classmethod
     def of(cls, cache: ReplayCache, config: Config, before: SharedThoughts | None = None) -> SharedThoughts | None:
@@ -57,6 +60,8 @@ class SharedThoughts:
 
     async def put(self, credential: str, model: str, entry: ReplayEntry) -> None:
         """Let the others find an entry. Never raises: a thought that cannot be shared costs nobody their reply."""
+        if not self.entries.can_keep:
+            return  # the store has been away for long; this process has the thought all the same
         data = msgspec.json.encode(entry)
         try:
             # At once, because the client waits for the commit. There is a key for each call, and two may be the same.
@@ -73,7 +78,7 @@ class SharedThoughts:
             log.warning("thoughts of other workers cannot be looked up: %s", error)
             return False
         for data in {entry.data for entry in found.values()}:  # one thought is found under several keys
-            self._cache.add(msgspec.json.decode(data, type=ReplayEntry))
+            self._cache.add(credential, msgspec.json.decode(data, type=ReplayEntry))
         return bool(found)
 
     async def close(self) -> None:

@@ -9,28 +9,34 @@ from clients is bounded.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from .._config.schema import Config, ModelSettings, matches, resolve_model
 from .._recordings.upstream import Recorded
-from ..dialects.servers import ENGINES, Engine, ListedModel, engine_of
+from ..dialects._servers import ListedModel
+from ..reading import Seen
 from . import headers, model_list
 from .bounded import BoundedDict
-from .http_request import HttpRequest
+from .capsules import Capsules, make_capsules
+from .engines import Engines
+from .http_request import Headers, HttpRequest
+from .learned import Key, Learned
 from .model_profile import MOST_MODELS, Profiles
+from .prompt_ends import PromptEnds
 from .record import RequestRecord
 from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
 from .shared_thoughts import SharedThoughts
 from .stored_responses import StoredResponses
-from .upstreams import ASK_AGAIN, HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
+from .token_ids import TokenIds
+from .upstreams import HttpUpstream, RecordedUpstream, Upstream, UpstreamLost
 
 if TYPE_CHECKING:
     from .._history import BackgroundWriter
@@ -52,27 +58,45 @@ MOST_NAMES = 20
 class State:
     """The state of one gateway. `open` and `close` belong inside the event loop that serves requests."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(
+        self,
+        config: Config,
+        on_unasked: Callable[[str], None] = lambda name: None,
+        on_learned: Callable[[Key, Seen], None] = lambda key, seen: None,
+    ) -> None:
+        """`on_unasked` is called with the name of an upstream that sends what nobody has asked for.
+
+        `on_learned` is called with what replies have shown of a model.
+        """
         self.config = config
+        self._on_learned = on_learned
+        self._on_unasked = on_unasked
         self.guarded = bool(config.keys)
         """Whether clients must show a key of the gateway's own."""
         self._forwarded = tuple(name.lower() for name in config.forward_headers)
-        self.profiles = Profiles()
+        self._returned = frozenset(name.lower() for name in config.return_headers)
+        self.engines = Engines()
+        self.profiles = Profiles(self.engines)
         self.replay_cache = ReplayCache(config.replay_cache)
         self.shared_thoughts = SharedThoughts.of(self.replay_cache, config)
         self.responses = StoredResponses(config.responses, config.history.store, config.limits)
         self.fields: BoundedDict[tuple[str, str], str] = BoundedDict(MOST_MODELS)
         """By upstream and model: the field in which the upstream sends thinking, and wants it back."""
+        self.learned = Learned(on_learned)
+        """Where output of models was seen to begin."""
+        self.prompt_ends = PromptEnds(self.engines, self.learned.forget)
+        self.token_ids = TokenIds()
+        """Which servers are asked for the ids of tokens."""
         self.efforts: BoundedDict[tuple[str, str], tuple[str, ...]] = BoundedDict(MOST_MODELS)
         """By upstream and model: the efforts that the upstream named when it refused another."""
         self.budget_refusals: BoundedDict[tuple[str, str], frozenset[str]] = BoundedDict(MOST_MODELS)
         """By upstream and model: what of a thinking budget the upstream would not take."""
         self.token_ratios: BoundedDict[tuple[str, str], float] = BoundedDict(MOST_MODELS)
         """By upstream and model: bytes of a token, as the upstream has counted; 0 where it cannot count."""
-        self._engines: dict[str, tuple[float, Engine | None]] = {}
-        """By upstream: what runs there, and when that was asked."""
         self.running: dict[str, tuple[str, Upstream]] = {}
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
+        self.refused_thoughts: BoundedDict[bytes, bool] = BoundedDict(MOST_MODELS)
+        """The beginnings of conversations whose earlier thoughts a provider has refused, hashed."""
         self.history_writer: BackgroundWriter | None = None
         """Writes replies to history in the background; None where none is kept."""
         self.spans: Spans | None = None
@@ -85,6 +109,12 @@ class State:
         self._settings: BoundedDict[str, ModelSettings] = BoundedDict(MOST_MODELS)
         self._lists: BoundedDict[tuple[str, bytes], tuple[float, list[ListedModel]]] = BoundedDict(MOST_LISTS)
         """When each list of models came, by upstream and a hash of the client's key."""
+
+    @cached_property
+    def capsules(self) -> Capsules | None:
+        """Seals what clients carry; None where that cannot be done. Made when it is first needed: few providers want
+        anything back."""
+        return make_capsules(self.config.continuity, self.config.limits.capsule)
 
     @property
     def keeps_text(self) -> bool:
@@ -102,6 +132,10 @@ class State:
         more = self._forwarded
         return headers.for_upstream(http, upstream, key, guarded=self.guarded, same=same, raw=raw, more=more)
 
+    def headers_back(self, given: Mapping[str, str], *, same: bool, raw: bool = False) -> Headers:
+        """The headers of an upstream's answer that a client gets."""
+        return headers.for_client(given, same=same, raw=raw, more=self._returned)
+
     def open(self) -> None:
         """Make the upstreams, and what reports and keeps replies where it was not taken over."""
         history = self.config.history
@@ -116,7 +150,8 @@ class State:
         if not self.config.upstreams:
             self.upstreams = [RecordedUpstream(Recorded())]
             return
-        self.upstreams = [HttpUpstream(settings, self.config.limits) for settings in self.config.upstreams]
+        limits, configured = self.config.limits, self.config.upstreams
+        self.upstreams = [HttpUpstream(settings, limits, self._on_unasked) for settings in configured]
 
     def renewed(self, config: Config) -> State:
         """A state for another configuration, opened. It takes over what must outlive the change; `close` this one then.
@@ -124,7 +159,7 @@ class State:
         These are the replay cache, stored Responses, the replies that are being streamed, and the writers whose
         settings are the same.
         """
-        state = State(config)
+        state = State(config, self._on_unasked, self._on_learned)
         state.replay_cache = self.replay_cache
         state.replay_cache.resize(config.replay_cache)
         state.shared_thoughts = SharedThoughts.of(self.replay_cache, config, self.shared_thoughts)
@@ -140,6 +175,8 @@ class State:
 
     async def close(self) -> None:
         """Close every connection; waits until the queue of the history writer is written."""
+        await self.prompt_ends.close()
+        await self.engines.close()
         for upstream in self.upstreams:
             await upstream.close()
         later = self._successor
@@ -208,13 +245,20 @@ class State:
         return await work(upstreams[-1])
 
     async def models(self, key: str) -> list[ListedModel]:
-        """Every model of every upstream that a client with this key may see, and those that the configuration names."""
+        """Every model of every upstream that a client with this key may see, and those that the configuration names.
+
+        Where there is none because upstreams do not answer, a `Refusal` says so: an empty list would be a lie.
+        """
         found: dict[str, ListedModel] = {}
-        for models in await self._all(self.upstreams, key):
+        lists = await asyncio.gather(*(self._list(upstream, key) for upstream in self.upstreams))
+        for models, _ in lists:
             for model in models:
                 found.setdefault(model.id, model)
         for name in self.configured_models():
             found.setdefault(name, ListedModel(name, owned_by="asides"))
+        failures = [failure for _, failure in lists if failure is not None]
+        if failures and not found:
+            raise failures[0]
         return list(found.values())
 
     def configured_models(self) -> list[str]:
@@ -228,37 +272,37 @@ class State:
         """A client's key for questions of our own: with several upstreams it may be meant for another, so none."""
         return key if len(self.upstreams) == 1 else ""
 
-    async def find_engine(self, upstream: Upstream, key: str = "") -> Engine | None:
-        """What runs the models of an upstream; None where that is not known. Asks for its list of models once."""
-        if upstream.settings.engine != "auto":
-            return ENGINES.get(upstream.settings.engine)
-        asked, engine = self._engines.get(upstream.name, (-ASK_AGAIN, None))
-        if engine is None and time.monotonic() - asked >= ASK_AGAIN:
-            # Not `list_models`: the server's own names need not be those that clients may use.
-            with contextlib.suppress(Refusal, UpstreamLost, TimeoutError):
-                engine = engine_of(await model_list.fetch(upstream, self.only_key(key)))
-            self._engines[upstream.name] = (time.monotonic(), engine)
-        return engine
-
     async def list_models(self, upstream: Upstream, key: str = "") -> list[ListedModel]:
         """The models of one upstream, as its list was at most `FRESH` seconds ago; empty where there is none."""
+        return (await self._list(upstream, key))[0]
+
+    async def _list(self, upstream: Upstream, key: str) -> tuple[list[ListedModel], Refusal | None]:
+        """The same, and why the upstream could not be asked now."""
         key = self.only_key(key)
         # By key: what one client's key may see is not shown to another. Hashed, so that no key stays in memory for it.
         owner = (upstream.name, hashlib.blake2b(key.encode(), digest_size=16).digest())
         known = self._lists.get(owner)
         if known is not None and time.monotonic() - known[0] < FRESH:
-            return known[1]
+            return known[1], None
         try:
             models = await model_list.fetch(upstream, key)
         except (Refusal, UpstreamLost, TimeoutError) as error:
             log.warning("%s does not list its models: %s", upstream.name, error)
             # An old list is better than none: requests for its models would be refused as unknown.
-            return known[1] if known is not None else []
+            return known[1] if known is not None else [], _refusal_of(error, upstream)
         if upstream.settings.models:
             patterns = upstream.settings.models
             models = [model for model in models if any(matches(model.id, pattern) for pattern in patterns)]
         self._lists[owner] = (time.monotonic(), models)
-        return models
+        return models, None
+
+
+def _refusal_of(error: Refusal | UpstreamLost | TimeoutError, upstream: Upstream) -> Refusal:
+    if isinstance(error, UpstreamLost):
+        return error.refusal
+    return (
+        error if isinstance(error, Refusal) else Refusal(504, f"the upstream {upstream.name} does not answer in time")
+    )
 
 
 def no_model(model: str, known: list[ListedModel]) -> Refusal:

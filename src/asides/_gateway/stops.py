@@ -4,34 +4,32 @@ A server looks for a stop string in all that a model writes, so that one which a
 reply in the middle of the thought. For models that think, the upstream is therefore not sent them: they are looked for
 here, in texts, and the reply ends where one is found. What may be the beginning of one waits for what follows.
 
-    stops = StopStrings(("END",), choices=1)
+    stops = StopStrings(("END",))
     stops.apply(items)        # the items up to it, and `Ended(0, "stop", "END")`
-    stops.over                # True: nothing more is to be read
+    stops.found               # True: that choice needs no more of the upstream
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from ..events import PartEnd, TextDelta
-from ..reply.items import Ended, Failed, ReplyEvent, ReplyItem
+from ..events import PartEnd, Retyped, TextDelta
+from ..reply._items import Ended, Failed, Foreign, ReplyEvent, ReplyItem
 
 
 class StopStrings:
     """Ends each choice of a reply before the first of some strings in its text."""
 
-    def __init__(self, stops: tuple[str, ...], choices: int) -> None:
+    def __init__(self, stops: tuple[str, ...]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
-        self._left = choices
-        """Choices in which none was found."""
         self._held: dict[int, tuple[int, str]] = {}
         """By choice: the part, and what of its text may be the beginning of one."""
         self._ended: set[int] = set()
 
     @property
-    def over(self) -> bool:
-        """Whether every choice has ended so."""
-        return self._left <= 0
+    def found(self) -> bool:
+        """Whether any choice has ended so."""
+        return bool(self._ended)
 
     def apply(self, items: list[ReplyItem]) -> list[ReplyItem]:
         """The items to take in place of these."""
@@ -45,9 +43,13 @@ class StopStrings:
                 continue
             if isinstance(item, Failed):
                 found += self.finish()
-            elif choice is not None:
+            # What stands beside the text is no end of it: the rest of a stop string may follow.
+            elif choice is not None and not isinstance(item, Foreign):
                 found += self._released(choice)
-            found.append(item)
+            if isinstance(item, ReplyEvent) and isinstance(item.event, Retyped):
+                found += self._retyped(item, item.event)
+            else:
+                found.append(item)
         return found
 
     def finish(self) -> list[ReplyItem]:
@@ -63,17 +65,30 @@ class StopStrings:
 
     def _text(self, item: ReplyEvent, event: TextDelta) -> list[ReplyItem]:
         text = self._held.pop(item.choice, (0, ""))[1] + event.text
-        place, stop = min(((place, stop) for stop in self._stops if (place := text.find(stop)) >= 0), default=(-1, ""))
+        place, stop = self._find(text)
         if stop:
-            self._ended.add(item.choice)
-            self._left -= 1
             before = [self._delta(item, event, text[:place])] if place else []
-            return [*before, ReplyEvent(item.choice, PartEnd(event.index, True)), Ended(item.choice, "stop", stop)]
+            return [*before, *self._end(item.choice, event.index, stop)]
         held = max((_overlap(text, stop) for stop in self._stops), default=0)
         if held:
             self._held[item.choice] = (event.index, text[len(text) - held :])
             text = text[: len(text) - held]
         return [self._delta(item, event, text)] if text else []
+
+    def _retyped(self, item: ReplyEvent, event: Retyped) -> list[ReplyItem]:
+        """A part is of the other kind; of words that are the answer, those before a stop string."""
+        place, stop = self._find(item.raw)
+        if not stop:
+            return [item]
+        return [msgspec.structs.replace(item, raw=item.raw[:place]), *self._end(item.choice, event.index, stop)]
+
+    def _find(self, text: str) -> tuple[int, str]:
+        """Where the first of the strings stands, and which."""
+        return min(((place, stop) for stop in self._stops if (place := text.find(stop)) >= 0), default=(-1, ""))
+
+    def _end(self, choice: int, index: int, stop: str) -> list[ReplyItem]:
+        self._ended.add(choice)
+        return [ReplyEvent(choice, PartEnd(index, True)), Ended(choice, "stop", stop)]
 
     @staticmethod
     def _delta(item: ReplyEvent, event: TextDelta, text: str) -> ReplyItem:

@@ -25,8 +25,8 @@ import msgspec
 from .._config.schema import Limits, ResponsesSettings
 from .._history import HistoryError
 from .._history.entries import StoredEntry
-from ..dialects.base import KeptReplies
-from ..dialects.request import RequestError
+from ..dialects._base import KeptReplies
+from ..dialects._request import RequestError
 from .bodies import check_count, holds_more, off_loop
 from .entry_store import DAY, Bounds, EntryStore, MemoryEntries, SharedEntries, StoreThread
 from .refusals import Refusal
@@ -35,12 +35,6 @@ log = logging.getLogger("asides.gateway")
 
 KIND = "response"
 """That of the entries in a shared store."""
-UNREACHABLE = Refusal(
-    503,
-    "the store of responses cannot be reached; the gateway's log says why",
-    code="store_unavailable",
-    headers=((b"retry-after", b"1"),),
-)
 COUNT_PATIENCE = 2.0
 """Seconds for a store to count its entries: Prometheus waits."""
 T = TypeVar("T")
@@ -76,6 +70,8 @@ class ResponseCounts(msgspec.Struct):
     """Those that have gone because of the bounds."""
     entries: int = 0
     """Those that are there, when they were last counted."""
+    waiting: int = 0
+    """Those that wait in memory for a store that is away."""
 
 
 class StoredResponses:
@@ -89,7 +85,7 @@ class StoredResponses:
         self._keeps = settings.entries > 0
         self._place = (settings.store, history_store if settings.store == "history" else "")
         self.entries: EntryStore = (
-            SharedEntries(StoreThread(history_store, log.warning), KIND, bounds)
+            SharedEntries(StoreThread(history_store, log.warning), KIND, bounds, _warn)
             if settings.store == "history"
             else MemoryEntries(bounds)
         )
@@ -97,7 +93,7 @@ class StoredResponses:
     @property
     def counts(self) -> ResponseCounts:
         """What became of them; how many there are, as `count` has found last."""
-        self._counts.evictions = self.entries.evicted
+        self._counts.evictions, self._counts.waiting = self.entries.evicted, self.entries.waiting
         return self._counts
 
     async def count(self) -> None:
@@ -145,7 +141,10 @@ class StoredResponses:
             expanded, own = await off_loop(size, api.expand, body, before, items)
         except RequestError as error:
             raise Refusal(error.status, error.message, param=error.param) from error
-        keep = asked.store and self._keeps
+        # Said before the reply is there, so it holds for that one, whatever the store does meanwhile.
+        keep = asked.store and self._keeps and self.entries.can_keep
+        if asked.store and self._keeps and not keep:
+            log.warning("a response is not stored: as many wait for the store as may (responses.entries, size)")
         echo = {"store": keep, "previous_response_id": asked.previous or None, "instructions": body.get("instructions")}
         return Recalled(expanded, size, own, asked.previous, not asked.store, keep, echo)
 
@@ -191,7 +190,8 @@ class StoredResponses:
             return await work
         except HistoryError as error:
             log.warning("responses: %s", error)
-            raise UNREACHABLE from error
+            message = "the store of responses cannot be reached; the gateway's log says why"
+            raise Refusal(503, message, code="store_unavailable", headers=((b"retry-after", b"1"),)) from error
 
     async def _chain(self, credential: str, id: str, param: str | None = None) -> list[StoredEntry]:
         limits = self._limits
@@ -235,6 +235,10 @@ class StoredResponses:
                 raise Refusal(404, message, param="input", code="item_not_found")
             items[id] = item
         return items, size
+
+
+def _warn(message: str) -> None:
+    log.warning("responses: %s", message)
 
 
 def _bounds(settings: ResponsesSettings) -> Bounds:

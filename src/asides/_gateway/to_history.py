@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from .._history import KeptReply
-from ..dialects.framing import to_json
-from ..dialects.request import Request, TextPiece, Turn
+from ..dialects._framing import to_json
+from ..dialects._request import Request, RequestTurn, TextPiece
 from .plan import RequestPlan
 from .record import RequestRecord
 
@@ -34,11 +34,11 @@ def kept_replies(plan: RequestPlan, record: RequestRecord, credential: str) -> I
         )
 
 
-def asked(request: Request) -> Sequence[Turn]:
+def asked(request: Request) -> Sequence[RequestTurn]:
     """The turns since the model's last: what users wrote and tools answered; or the bare prompt."""
     turns = request.turns
     since = max((index + 1 for index, turn in enumerate(turns) if turn.role == "assistant"), default=0)
-    return turns[since:] or ([Turn("user", (TextPiece(request.prompt),))] if request.prompt else [])
+    return turns[since:] or ([RequestTurn("user", (TextPiece(request.prompt),))] if request.prompt else [])
 
 
 def conversation_of(request: Request, credential: str) -> str:

@@ -8,12 +8,16 @@ from typing import Any
 import msgspec
 
 from ..dialects import openai_chat
-from ..dialects.framing import to_json
-from ..dialects.request import Request, RequestError, WriteOptions
-from .model_profile import fetch_json
+from ..dialects._fields import as_count
+from ..dialects._framing import to_json
+from ..dialects._request import Request, RequestError, WriteOptions
+from ..dialects._servers import ServerKind
+from .questions import fetch_json
 from .refusals import Refusal
 from .upstreams import Upstream, UpstreamLost
 
+COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+"""The fields of a request that Anthropic counts, and takes for that."""
 ESTIMATE = ((b"x-asides-estimate", b"tokens"),)
 
 
@@ -21,11 +25,21 @@ async def count(upstream: Upstream, request: Request, model: str, key: str) -> t
     """How many tokens a request has, and whether that is an estimate."""
     exact = 0
     try:
-        if path := (await upstream.find_kind()).tokenize_path:
+        kind = await upstream.find_kind()
+        if kind.count_path:
+            exact = await _fetch_own(upstream, kind, request, model, key)
+        elif path := kind.tokenize_path:
             exact = await _fetch(upstream, path, request, model, key)
     except (Refusal, UpstreamLost, RequestError):
         pass  # it has no such path, or cannot be asked now; an estimate is better than none
     return (exact, False) if exact else (-(-len(read_text(request)) // 4), True)  # four bytes a token, rounded up
+
+
+async def _fetch_own(upstream: Upstream, kind: ServerKind, request: Request, model: str, key: str) -> int:
+    """The count of an upstream that counts requests of its own dialect; 0 where it gives none."""
+    written = kind.chat.write_request(request, WriteOptions(model=model, replay="drop"))
+    body = {name: value for name, value in written.items() if name in COUNTED}
+    return as_count((await fetch_json(upstream, "POST", kind.count_path, to_json(body), key)).get("input_tokens"))
 
 
 async def _fetch(upstream: Upstream, path: str, request: Request, model: str, key: str) -> int:

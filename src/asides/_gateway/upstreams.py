@@ -11,23 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import re
 import time
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from .._config.schema import Limits, UpstreamSettings
 from .._recordings.upstream import Recorded
-from ..dialects.servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
+from ..dialects._providers import is_near, provider_of
+from ..dialects._servers import KINDS, OPENAI, VERSION_PATH, ServerKind, kind_of
 from .http_client import (
+    DISTRUST,
     CannotConnect,
     ClientResponse,
     ConnectTimeout,
@@ -39,9 +42,15 @@ from .http_client import (
 )
 from .refusals import NotConnected, Refusal
 
+log = logging.getLogger("asides.gateway")
+
 _VERSION = re.compile(r"/v\d+[a-z0-9]*(/|$)")
 LONGEST_PIECE = 64 * 1024
 """Bytes that a compressed body may become in one step."""
+GZIP = 16 + zlib.MAX_WBITS
+"""What zlib wants to be told of gzip."""
+MEMBER = b"\x1f"
+"""How a member of a gzip body begins."""
 LONGEST_VERSION = 64 * 1024
 """Bytes that are read of a server's version."""
 ASK_AGAIN = 60.0
@@ -63,6 +72,19 @@ class UpstreamResponse(Protocol):
         more by another call, False at the body's end. Raises `UpstreamLost`."""
 
 
+class UpstreamRequest(NamedTuple):
+    """A request to an upstream."""
+
+    method: str
+    path: str
+    body: bytes | None
+    headers: Mapping[str, str]
+    raw: bool
+    """Whether a compressed body of the response is left as it is."""
+    owner: str
+    """The credential of the client for whom it is sent; empty where that is nobody in particular."""
+
+
 class Upstream(Protocol):
     """A server that answers requests for models."""
 
@@ -74,14 +96,28 @@ class Upstream(Protocol):
     """What kind of server it is; None until that is known."""
     own_headers: Mapping[str, str]
     """The headers of every request to it: its configured key, and its configured headers."""
+    losses: int
+    """How often it could not be reached or broke off: afterwards another server may run there."""
 
     async def find_kind(self) -> ServerKind:
         """What kind of server it is; asks it the first time."""
 
     def ask(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        raw: bool = False,
+        owner: str = "",
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Send a request and enter its response. `raw` leaves a compressed body as it is."""
+        """Send a request and enter its response; the arguments are those of `UpstreamRequest`."""
+        return self.open(UpstreamRequest(method, path, body, headers, raw, owner))
+
+    def open(self, request: UpstreamRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """The response to a request, which is sent when it is entered."""
+        raise NotImplementedError
 
     async def close(self) -> None:
         """Close its connections."""
@@ -102,9 +138,9 @@ class UpstreamLost(Exception):
         return Refusal(504 if idle else 502, str(self), code="upstream_timeout" if idle else "upstream_lost")
 
 
-def own_headers(settings: UpstreamSettings) -> dict[str, str]:
+def own_headers(settings: UpstreamSettings, kind: ServerKind = OPENAI) -> dict[str, str]:
     """The headers of every request to an upstream: its configured key, and its configured headers."""
-    sent = {"authorization": f"Bearer {settings.key}"} if settings.key else {}
+    sent = kind.credentials(settings.key)
     parts = urlsplit(settings.url)
     if parts.username is not None:  # a user in the address is an `Authorization` too, and there can be only one
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -123,11 +159,15 @@ def split_address(url: str) -> tuple[str, str]:
     return url, "/v1"
 
 
-class HttpUpstream:
+class HttpUpstream(Upstream):
     """A server over HTTP."""
 
-    def __init__(self, settings: UpstreamSettings, limits: Limits) -> None:
+    def __init__(
+        self, settings: UpstreamSettings, limits: Limits, on_unasked: Callable[[str], None] = lambda name: None
+    ) -> None:
+        """`on_unasked` is called with its name whenever it sends what nobody has asked for."""
         self.settings = settings
+        self._report = on_unasked
         self._limits = limits
         root, self._api = split_address(settings.url)
         parts = urlsplit(root)
@@ -135,20 +175,37 @@ class HttpUpstream:
         """What every path begins with."""
         self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self.name = settings.name or parts.netloc.rpartition("@")[2]
-        self.own_headers: Mapping[str, str] = own_headers(settings)
-        self.kind: ServerKind | None = KINDS.get(settings.kind)
+        self._host = parts.hostname or ""
+        provider = provider_of(self._host)
+        named = provider.kind if provider is not None and settings.kind == "auto" else settings.kind
+        self.kind: ServerKind | None = KINDS.get(named)
+        self.own_headers: Mapping[str, str] = own_headers(settings, self.kind or OPENAI)
+        self.losses = 0
         self._ask_again = 0.0
-        self._client = HttpClient(root, connect=limits.connect, idle=limits.idle)
+        self._client = HttpClient(root, connect=limits.connect, idle=limits.idle, on_unasked=self._unasked)
+
+    def _unasked(self, first: bool) -> None:
+        self._report(self.name)
+        if first:
+            log.warning(
+                "%s sent bytes that nobody had asked for: for %d minutes each request gets a connection of its own",
+                self.name,
+                DISTRUST // 60,
+                extra={"event": "unasked"},
+            )
 
     async def find_kind(self) -> ServerKind:
-        """What kind of server it is: only Ollama answers `/api/version`. One in trouble is asked again later."""
+        """What kind of server it is: only Ollama answers `/api/version`. One in trouble is asked again later.
+
+        The operator's key and headers go along only to a server on this machine or in a private network.
+        """
         if self.kind is not None or time.monotonic() < self._ask_again:
             return self.kind or OPENAI
         found: Any = None
         try:
             async with (
                 asyncio.timeout(2 * self._limits.connect),  # so long to connect, and so long to answer
-                self.ask("GET", VERSION_PATH, None, self.own_headers) as answer,
+                self.ask("GET", VERSION_PATH, None, self.own_headers if is_near(self._host) else {}) as answer,
             ):
                 doubtful = answer.status >= 500
                 if answer.status == 200:
@@ -169,12 +226,12 @@ class HttpUpstream:
         self.kind = kind_of(found)
         return self.kind
 
-    def ask(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
-    ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Send a request; what goes wrong before the answer begins is a `Refusal`."""
+    def open(self, request: UpstreamRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """What goes wrong before the answer begins is a `Refusal`."""
+        path, shared = request.path, self.settings.reuse == "any"
         path = f"{self._prefix}{self._api}{path[3:]}" if path.startswith("/v1/") else self._prefix + path
-        return _AskedHttp(self, self._client, (method, path, headers, body), raw)
+        sent = (request.method, path, request.headers, request.body, "" if shared else request.owner)
+        return _AskedHttp(self, self._client, sent, request.raw)
 
     async def close(self) -> None:
         """Let go of its connections."""
@@ -185,6 +242,7 @@ class HttpUpstream:
         if isinstance(error, SilentServer):
             silent = f"sent nothing for {self._limits.idle:g} s (limits.idle)"
             return Refusal(504, f"the upstream {self.name} {silent}", code="upstream_timeout")
+        self.losses += 1
         if isinstance(error, ConnectTimeout):
             return NotConnected(504, f"the upstream {self.name} could not be reached in time", code="upstream_timeout")
         if isinstance(error, CannotConnect):
@@ -204,7 +262,7 @@ class _AskedHttp:
         self,
         upstream: HttpUpstream,
         client: HttpClient,
-        request: tuple[str, str, Mapping[str, str], bytes | None],
+        request: tuple[str, str, Mapping[str, str], bytes | None, str],
         raw: bool,
     ) -> None:
         self._upstream = upstream
@@ -218,7 +276,7 @@ class _AskedHttp:
         except (HttpClientError, ValueError) as error:
             raise self._upstream.unreachable(error) from error
         try:
-            return _HttpResponse(self._response, unpack=not self._raw)
+            return _HttpResponse(self._upstream, self._response, unpack=not self._raw)
         except BaseException:
             self._response.close()
             raise
@@ -235,7 +293,8 @@ class _AskedHttp:
 class _HttpResponse:
     """The response of a server over HTTP."""
 
-    def __init__(self, response: ClientResponse, *, unpack: bool) -> None:
+    def __init__(self, upstream: HttpUpstream, response: ClientResponse, *, unpack: bool) -> None:
+        self._upstream = upstream
         self._response = response
         self.status = response.status
         self.headers = response.headers
@@ -251,11 +310,12 @@ class _HttpResponse:
             while not (piece := unpacker.piece()):
                 packed = await self._response.read_chunk()
                 if not packed:
+                    unpacker.check_end()
                     return b""
                 unpacker.feed(packed)
             return piece
         except HttpClientError as error:
-            raise _lost(error) from error
+            raise self._lost(error) from error
 
     async def deliver(self, sink: Sink) -> bool:
         """Pass the body to a sink as it comes, unpacked."""
@@ -264,7 +324,7 @@ class _HttpResponse:
         try:
             return await self._response.deliver(sink)
         except HttpClientError as error:
-            raise _lost(error) from error
+            raise self._lost(error) from error
 
     async def read(self, limit: int) -> bytes:
         """The whole body, unpacked."""
@@ -272,10 +332,16 @@ class _HttpResponse:
         try:
             body = await (self._response.read(limit) if unpacker is None else self._read_unpacked(unpacker, limit))
         except HttpClientError as error:
-            raise _lost(error) from error
+            raise self._lost(error) from error
         if len(body) > limit:
             raise Refusal(502, f"the upstream's answer is larger than {limit} bytes (limits.body)")
         return body
+
+    def _lost(self, error: HttpClientError) -> UpstreamLost:
+        if isinstance(error, SilentServer):
+            return UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle")
+        self._upstream.losses += 1
+        return UpstreamLost("the upstream broke off in the middle of its answer", "lost")
 
     async def _read_unpacked(self, unpacker: _Unpacker, limit: int) -> bytes:
         parts: list[bytes] = []
@@ -286,34 +352,46 @@ class _HttpResponse:
         return b"".join(parts)
 
 
-def _lost(error: HttpClientError) -> UpstreamLost:
-    if isinstance(error, SilentServer):
-        return UpstreamLost("the upstream went quiet for longer than limits.idle allows", "idle")
-    return UpstreamLost("the upstream broke off in the middle of its answer", "lost")
-
-
 class _Unpacker:
-    """Unpacks a compressed body in steps of at most `LONGEST_PIECE` bytes."""
+    """Unpacks a compressed body in steps of at most `LONGEST_PIECE` bytes.
+
+    A gzip body may have several members (RFC 1952), as servers write that compress each piece by itself. What stands
+    after the last of them and is none (zeros that pad it, say) is ignored, as browsers do.
+    """
 
     def __init__(self, bits: int) -> None:
         self._packed = b""
+        self._bits = bits
         self._stream = zlib.decompressobj(bits)
+        self._begun = False
 
     def feed(self, packed: bytes) -> None:
         """Add compressed bytes."""
         # Called only when `piece` has used up what was there, so this holds one read at most.
         self._packed += packed
+        self._begun = True
+
+    def check_end(self) -> None:
+        """No more bytes will come: raises `UpstreamLost` where some are missing."""
+        if self._begun and not self._stream.eof:
+            raise UpstreamLost("the upstream's answer is compressed, and breaks off before its end", "lost")
 
     def piece(self) -> bytes:
         """The next step; empty where more bytes must come first."""
-        if not self._packed:
-            return b""
-        try:
-            piece = self._stream.decompress(self._packed, LONGEST_PIECE)
-        except zlib.error as error:
-            raise UpstreamLost(f"the upstream's answer cannot be unpacked: {error}", "lost") from error
-        self._packed = self._stream.unconsumed_tail
-        return piece
+        while self._packed:
+            if self._stream.eof:
+                if self._bits != GZIP or not self._packed.startswith(MEMBER):
+                    self._packed = b""
+                    break
+                self._stream = zlib.decompressobj(self._bits)
+            try:
+                piece = self._stream.decompress(self._packed, LONGEST_PIECE)
+            except zlib.error as error:
+                raise UpstreamLost(f"the upstream's answer cannot be unpacked: {error}", "lost") from error
+            self._packed = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+            if piece:
+                return piece
+        return b""
 
 
 def _unpacker(encoding: str) -> _Unpacker | None:
@@ -323,10 +401,10 @@ def _unpacker(encoding: str) -> _Unpacker | None:
     if encoding not in ("gzip", "x-gzip", "deflate"):
         message = f"the upstream's answer is compressed with {encoding[:40]!r}, which nobody asked for"
         raise Refusal(502, message, code="upstream_lost")
-    return _Unpacker(16 + zlib.MAX_WBITS if encoding.endswith("gzip") else zlib.MAX_WBITS)
+    return _Unpacker(GZIP if encoding.endswith("gzip") else zlib.MAX_WBITS)
 
 
-class RecordedUpstream:
+class RecordedUpstream(Upstream):
     """The embedded recordings, for a machine with no model."""
 
     kind: ServerKind | None = OPENAI
@@ -334,6 +412,7 @@ class RecordedUpstream:
     url = "the embedded recordings"
     settings = UpstreamSettings(url="http://recorded.invalid", name="recorded")
     own_headers: Mapping[str, str] = {}
+    losses = 0
 
     def __init__(self, recorded: Recorded) -> None:
         self.recorded = recorded
@@ -343,15 +422,13 @@ class RecordedUpstream:
         return OPENAI
 
     @asynccontextmanager
-    async def ask(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, raw: bool = False
-    ) -> AsyncIterator[UpstreamResponse]:
+    async def open(self, request: UpstreamRequest) -> AsyncIterator[UpstreamResponse]:
         """Answer from the recordings."""
         try:
-            asked = msgspec.json.decode(body or b"{}", type=dict[str, Any])
+            asked = msgspec.json.decode(request.body or b"{}", type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeError):
             asked = {}  # what is passed on may be anything; the recordings answer with what there is
-        answer = await self.recorded.answer(path, asked)
+        answer = await self.recorded.answer(request.path, asked)
         try:
             yield _RecordedResponse(answer.status, {"content-type": answer.content_type}, answer.chunks)
         finally:

@@ -4,6 +4,7 @@
 has a listening socket of its own on the port (SO_REUSEPORT); the kernel shares connections out among them. What must be
 the same whichever worker is asked is in the shared store (stored Responses, replayed thoughts); metrics are summed by
 whoever is asked for them (`siblings`). A worker that dies is started again; if the supervisor dies, its workers stop.
+SIGUSR2 restarts the workers one after another: the others take requests meanwhile, so there is no gap.
 
     supervise(config, ["--config", "asides.yaml"])      # returns the exit code
 """
@@ -45,6 +46,8 @@ class WorkerSpec(msgspec.Struct, frozen=True):
     port: int
     folder: str
     """Where the workers' sockets are."""
+    token: str
+    """The start token, the same for all of them."""
 
 
 def own_spec() -> WorkerSpec | None:
@@ -73,20 +76,25 @@ def refusal(config: Config) -> str:
     )
 
 
-def supervise(config: Config, flags: Sequence[str], port: int, announce: Callable[[], None]) -> int:
-    """Run workers until a signal ends them; returns the exit code. `announce` is called once all of them listen."""
+def supervise(config: Config, flags: Sequence[str], port: int, token: str, announce: Callable[[], None]) -> int:
+    """Run workers until a signal ends them; returns the exit code. `announce` is called once all of them listen.
+
+    `token`: what the page is read with, whichever of them it asks.
+    """
     with TemporaryDirectory(prefix="asides-") as folder:
-        return asyncio.run(_Supervisor(config.listen.workers, flags, port, Path(folder)).run(announce))
+        return asyncio.run(_Supervisor(config.listen.workers, flags, port, token, Path(folder)).run(announce))
 
 
 class _Supervisor:
-    def __init__(self, count: int, flags: Sequence[str], port: int, folder: Path) -> None:
+    def __init__(self, count: int, flags: Sequence[str], port: int, token: str, folder: Path) -> None:
         self._count = count
         self._flags = flags
         self._port = port
+        self._token = token
         self._folder = folder
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._stopping = False
+        self._rolling: asyncio.Task[None] | None = None
         self._code = 0
 
     async def run(self, announce: Callable[[], None]) -> int:
@@ -96,10 +104,34 @@ class _Supervisor:
         if sys.platform == "win32":
             raise NotImplementedError  # see `refusal`
         loop.add_signal_handler(signal.SIGHUP, self._send, signal.SIGHUP)
+        loop.add_signal_handler(signal.SIGUSR2, self._begin_restart)
         greeting = asyncio.create_task(self._announce(announce))
         await asyncio.gather(*(self._keep(number) for number in range(self._count)))
-        greeting.cancel()
+        for task in (greeting, self._rolling):
+            if task is not None:
+                task.cancel()
         return self._code
+
+    def _begin_restart(self) -> None:
+        if self._rolling is not None and not self._rolling.done():
+            log.warning("the workers are being restarted already", extra={"event": "restarting"})
+        elif not self._stopping:
+            self._rolling = asyncio.create_task(self._restart())
+
+    async def _restart(self) -> None:
+        """Replace one worker after another, each only once the one before it is ready again."""
+        log.info("restarting %d workers, one after another", self._count, extra={"event": "restarting"})
+        for number in range(self._count):
+            old = self._processes[number]
+            with contextlib.suppress(ProcessLookupError):
+                old.send_signal(signal.SIGTERM)
+            while self._processes[number] is old or not self._socket(number).exists():
+                await asyncio.sleep(READY_LOOKS)
+        log.info("all workers were restarted", extra={"event": "restarted"})
+
+    def _socket(self, number: int) -> Path:
+        """Is there while the worker is ready."""
+        return self._folder / f"{number}{SUFFIX}"
 
     async def _announce(self, announce: Callable[[], None]) -> None:
         while sum(path.suffix == SUFFIX for path in self._folder.iterdir()) < self._count:
@@ -111,7 +143,7 @@ class _Supervisor:
         failures = 0
         while not self._stopping:
             started = time.monotonic()
-            spec = WorkerSpec(number, self._port, str(self._folder))
+            spec = WorkerSpec(number, self._port, str(self._folder), self._token)
             process = self._processes[number] = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-m", "asides", "serve", *self._flags),
@@ -122,11 +154,19 @@ class _Supervisor:
                 start_new_session=True,
             )
             code = await process.wait()
+            self._socket(number).unlink(missing_ok=True)  # it may have been killed
             if self._stopping:
                 break
+            restarting = self._rolling is not None and not self._rolling.done()
+            if restarting and code == 0:
+                failures = 0
+                continue
             log.error("worker %d ended with %d; it is started again", number, code, extra={"event": "worker_ended"})
             failures = failures + 1 if time.monotonic() - started < TOO_SOON else 0
-            if failures >= MOST_FAILURES:
+            if failures >= MOST_FAILURES and restarting:
+                # The others still work; what is wrong, with the configuration for example, can be put right.
+                await asyncio.sleep(TOO_SOON)
+            elif failures >= MOST_FAILURES:
                 log.error("worker %d cannot be started; stopping", number)
                 self._code = 1
                 self._send(signal.SIGTERM)

@@ -57,7 +57,18 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 def open(store: str = "", *, create: bool = True) -> History:
-    """Open a history: a file, a `postgresql://` address, or the default store. Without `create` it must exist."""
+    """Open a history: a file, a `postgresql://` address, or the default store. Without `create` it must exist.
+
+    Examples:
+        >>> import tempfile
+        >>> from asides import history
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with history.open(f"{folder.name}/history.db") as store:
+        ...     id = store.keep(asides.parse("<think>2+2</think>It is 4."))
+        ...     print(store.reply(id).reply.text)
+        It is 4.
+        >>> folder.cleanup()
+    """
     store = store or default_store()
     if store.startswith(POSTGRES):
         from .postgres import PostgresHistory
@@ -72,7 +83,13 @@ def open(store: str = "", *, create: bool = True) -> History:
 
 
 def default_store() -> str:
-    """`$ASIDES_HISTORY`, or a file in the user's data directory."""
+    """`$ASIDES_HISTORY`, or a file in the user's data directory.
+
+    Examples:
+        >>> from asides.history import default_store
+        >>> default_store().rpartition(".")[2]
+        'db'
+    """
     if named := os.environ.get("ASIDES_HISTORY"):
         return named
     data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")

@@ -2,8 +2,8 @@
 
 A store of replies has room for state too: small documents by kind, client and id, each perhaps with the id of the one
 before it. A gateway keeps stored Responses here (kind `response`); any other kind has its own ids and its own bounds.
-Unlike replies, entries are bounded: `evict` deletes those that were used longest ago. The columns that say whose an
-entry is have the names that they have in `replies`, so that one `ReplyFilter` purges both.
+Unlike replies, entries are bounded: `evict` deletes those used longest ago, of the clients that have most. The columns
+that say whose an entry is have the names that they have in `replies`, so that one `ReplyFilter` purges both.
 
     table = store.entries("response")
     table.put(StoredEntry(id="resp_2", client="5f…", data=b"{}", previous="resp_1"), now)
@@ -125,12 +125,19 @@ class EntryTable:
         return bool(self._rows(sql, (self._kind, label(client), label(id))))
 
     def evict(self, *, entries: int, size: int, before: int) -> int:
-        """Delete those used longest ago, until at most so many entries and bytes are left, and all not used since."""
-        order = "(ORDER BY used DESC, number DESC)"
+        """Delete until at most so many entries and bytes are left, and all not used since.
+
+        A client that has most loses those that it used longest ago: each entry stands where its client's own are
+        counted up to it, the latest first, so that nobody loses one to who has more.
+        """
+        mine = "(PARTITION BY client ORDER BY used DESC, number DESC)"
         sql = (
             "DELETE FROM entries WHERE number IN (SELECT number FROM ("
-            f"SELECT number, used, row_number() OVER {order} AS place, sum(size) OVER {order} AS total "
-            "FROM entries WHERE kind = ?) AS ranked WHERE place > ? OR total > ? OR used < ?) RETURNING number"
+            "SELECT number, used, row_number() OVER (ORDER BY own_place, used DESC, number DESC) AS place, "
+            "sum(size) OVER (ORDER BY own_total, used DESC, number DESC) AS total FROM ("
+            f"SELECT number, used, size, row_number() OVER {mine} AS own_place, sum(size) OVER {mine} AS own_total "
+            "FROM entries WHERE kind = ?) AS own) AS ranked "
+            "WHERE place > ? OR total > ? OR used < ?) RETURNING number"
         )
         return len(self._rows(sql, (self._kind, entries, size, before)))
 

@@ -23,13 +23,13 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from ..dialects.request import CallPiece, Role, TextPiece, Turn
+from ..dialects._request import CallPiece, RequestTurn, Role, TextPiece
 from ..errors import UsageError
 from ..events import Notice, NoticeCode
 from ..message import Message, Termination
 from ..parts import Part, Text, Thinking, ToolCall
-from ..reply.items import Usage
-from ..reply.reply import Reply, Times
+from ..reply._items import Usage
+from ..reply._reply import Reply, Times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -67,7 +67,7 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
     """The fingerprint of the key that a gateway's client sent; empty where there was none."""
     format: str = ""
     """The name of the format by which the output was read."""
-    asked: tuple[Turn, ...] = ()
+    asked: tuple[RequestTurn, ...] = ()
     """What led to this reply since the one before: the user's messages, the results of tools. Clean text only."""
     places: tuple[int, ...] = ()
     """The indexes of the thoughts among the parts. Only in replies of older versions, whose order of parts is
@@ -79,7 +79,7 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
         reply: Reply | Message,
         *,
         time: datetime | None = None,
-        asked: Sequence[Turn] = (),
+        asked: Sequence[RequestTurn] = (),
         model: str = "",
         source: str = "run",
         **labels: Any,
@@ -145,19 +145,31 @@ class KeptReply(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def calls_of(turn: Turn) -> list[ToolCall]:
+def calls_of(turn: RequestTurn) -> list[ToolCall]:
     """The calls of a message."""
     return [ToolCall(piece.name, piece.arguments, piece.id) for piece in turn.pieces if isinstance(piece, CallPiece)]
 
 
-def text_turn(role: str, text: str, calls: Sequence[ToolCall] = (), call_id: str = "") -> Turn:
-    """A message of a stored conversation: clean text and calls that may be run. A thought is never in it."""
+def text_turn(role: str, text: str, calls: Sequence[ToolCall] = (), call_id: str = "") -> RequestTurn:
+    """A message of a stored conversation: clean text and calls that may be run. A thought is never in it.
+
+    Examples:
+        >>> from asides.history import chat_message, text_turn
+        >>> chat_message(text_turn("assistant", "It is 4."))
+        {'role': 'assistant', 'content': 'It is 4.'}
+    """
     pieces = [CallPiece(call.name, call.arguments, call.id) for call in calls if call.error is None]
-    return Turn(cast(Role, role), (*([TextPiece(text)] if text else []), *pieces), call_id)
+    return RequestTurn(cast(Role, role), (*([TextPiece(text)] if text else []), *pieces), call_id)
 
 
-def chat_message(turn: Turn) -> dict[str, Any]:
-    """The message in the shape of OpenAI's chat API."""
+def chat_message(turn: RequestTurn) -> dict[str, Any]:
+    """The message in the shape of OpenAI's chat API.
+
+    Examples:
+        >>> from asides.history import chat_message, text_turn
+        >>> chat_message(text_turn("user", "2+2?"))
+        {'role': 'user', 'content': '2+2?'}
+    """
     message: dict[str, Any] = {"role": turn.role, "content": turn.text}
     if calls := calls_of(turn):
         message["tool_calls"] = [call.to_dict() for call in calls]
@@ -210,6 +222,7 @@ def _rest(kept: KeptReply) -> dict[str, Any]:
         "first_thought": reply.times.first_thought,
         "first_answer": reply.times.first_answer,
         "server_id": reply.id or None,
+        "beyond": reply.beyond or None,
     }
     return {
         "asked": [
@@ -302,13 +315,14 @@ class StoredRest(msgspec.Struct, kw_only=True):
     first_thought: float | None = None
     first_answer: float | None = None
     server_id: str = ""
+    beyond: int = 0
 
     @property
     def question(self) -> str:
         """The last message of the user; empty where tools were answered, or nothing was kept of it."""
         return next((turn.text for turn in reversed(self.asked) if turn.role == "user"), "")
 
-    def turns(self) -> tuple[Turn, ...]:
+    def turns(self) -> tuple[RequestTurn, ...]:
         """What was asked."""
         return tuple(text_turn(turn.role, turn.text, turn.calls, turn.call_id) for turn in self.asked)
 
@@ -331,6 +345,7 @@ class StoredRest(msgspec.Struct, kw_only=True):
                 Notice(cast(NoticeCode, odd["code"]), str(odd["message"]), int(odd["offset"])) for odd in self.notices
             ),
             termination=cast(Termination, self.termination),
+            beyond=self.beyond,
             reason=self.reason,
             usage=self.usage,
             times=Times(

@@ -67,6 +67,12 @@ def read_time(text: str, now: datetime | None = None) -> datetime:
     """A moment as people write it: `2d` ago, `today`, a date. A `UsageError` says what can be written.
 
     Without a time zone it is local time.
+
+    Examples:
+        >>> from datetime import UTC, datetime
+        >>> from asides.history import read_time
+        >>> read_time("2d", datetime(2026, 1, 9, tzinfo=UTC)).date()
+        datetime.date(2026, 1, 7)
     """
     now = now or datetime.now(UTC)
     written = text.strip().lower()

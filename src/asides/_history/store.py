@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from ..dialects.request import Turn
+from ..dialects._request import RequestTurn
 from ..message import Message
-from ..reply.reply import Reply
+from ..reply._reply import Reply
 from .entries import EntryTable, purge_entries
 from .errors import DamagedError, HistoryError, UnknownIdError
 from .listing import (
@@ -329,13 +329,13 @@ class History(ABC):
             raise HistoryError(f"several conversations begin with {id}; write more of the id")
         return str(found[0][0])
 
-    def conversation(self, id: str) -> list[Turn]:
+    def conversation(self, id: str) -> list[RequestTurn]:
         """The turns of a conversation to send back to a model: what was asked, clean answers, calls that may be run."""
         rows = self._rows(
             "SELECT r.text, r.exact, r.body FROM replies AS r WHERE r.conversation = ? ORDER BY r.time, r.number",
             (label(id),),
         )
-        turns: list[Turn] = []
+        turns: list[RequestTurn] = []
         with self._reading("a reply"):
             for text, data, rest in rows:
                 held = read_body(rest)

@@ -14,9 +14,10 @@ of models, refusals or configuration. It follows no redirect, keeps no cookie, u
 """
 
 from .connection import ClientResponse, ConnectionBroken, HttpClientError, SilentServer, Sink, deliver_steps
-from .pool import CannotConnect, ConnectTimeout, HttpClient
+from .pool import DISTRUST, CannotConnect, ConnectTimeout, HttpClient
 
 __all__ = [
+    "DISTRUST",
     "CannotConnect",
     "ClientResponse",
     "ConnectTimeout",

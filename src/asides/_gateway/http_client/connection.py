@@ -7,7 +7,8 @@ await (a slow client, say); from then on bytes wait in the queue again.
 
 What a server may make this hold is bounded: the queue by `FULL`, everything that is no body (heads, interim responses,
 chunk extensions, trailers) by `LONGEST_HEAD`. A connection is used again only if its response ended where it said it
-would, the whole request had been taken, and nothing came behind it.
+would, the whole request had been taken, and nothing came after it. Bytes that nobody asked for are reported to the
+pool: a server that sends a second response on one connection would next time send it into the middle of a request.
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ FULL = 128 * 1024
 """Bytes that wait to be read until the socket is paused."""
 LONGEST_HEAD = 64 * 1024
 """Bytes in a row that are no body."""
+TIMED_OUT = (b"HTTP/1.1 408 ", b"HTTP/1.0 408 ")
+"""How a load balancer takes leave of a connection on which nothing is asked."""
+CLOSED = "the connection was closed"
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 """Methods whose requests may be repeated."""
+_SPACES = bytes(32 if (byte < 32 and byte != 9) or byte == 127 else byte for byte in range(256))
+"""What no header may hold becomes a space (RFC 9110, 5.5): a server's answer is worth more than one odd character."""
 Sink = Callable[[bytes], bool]
 """Takes bytes of a body; False when whoever delivers has something to await before more may come."""
 
@@ -55,12 +61,17 @@ class Pool(Protocol):
     def forget(self, connection: ClientConnection) -> None:
         """The connection is closed."""
 
+    def unasked(self) -> None:
+        """The server sent on one of its connections what nobody had asked for."""
+
 
 class ClientConnection(asyncio.Protocol):
     """A connection, used for one request at a time."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, owner: str) -> None:
         self._pool = pool
+        self.owner = owner
+        """For whose requests it is used."""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._pieces: list[bytes] = []
@@ -110,7 +121,7 @@ class ClientConnection(asyncio.Protocol):
         """Send a request and wait for the head of its response."""
         transport = self._transport
         if transport is None or self._error is not None:
-            raise self._error or ConnectionBroken("the connection was closed")
+            raise self._taken_error()
         self._begin(method)
         self.untouched = True
         if body is None:
@@ -142,7 +153,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection at once: that is what makes a server stop generating."""
         if self._transport is not None:
             self._transport.abort()
-        self._error = self._error or ConnectionBroken("the connection was closed")
+        self._error = self._error or ConnectionBroken(CLOSED)
 
     def is_fresh(self) -> bool:
         """Whether another request may be sent on it: the server has neither closed it nor written to it."""
@@ -160,8 +171,8 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         # Without helpers: this runs once for each frame of every stream.
-        if self._complete:  # nobody asked: whatever it is, the next response could not be trusted
-            self.abort()
+        if self._complete:
+            self._take_unasked(data)
             return
         self._silent, self.untouched = 0, False
         pieces = self._pieces
@@ -170,7 +181,7 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._fail(ConnectionBroken("the server switched to another protocol"))
         except httptools.HttpParserError as error:
-            self._fail(ConnectionBroken(f"what it sent is no HTTP: {error}"))
+            self._give_up(error)
         if pieces:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
@@ -199,6 +210,19 @@ class ClientConnection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _give_up(self, error: httptools.HttpParserError) -> None:
+        """What came is no HTTP, or another response right after this one."""
+        self._fail(ConnectionBroken(f"what it sent is no HTTP: {error}"))
+        if self._complete and self._method != "HEAD":  # the response was whole: this stood after it
+            self._pool.unasked()
+
+    def _take_unasked(self, data: bytes) -> None:
+        """Bytes that nobody asked for: whatever they are, the next response on this connection could not be trusted."""
+        # The body of a HEAD is no response of its own, and its connection is never used again.
+        if data.strip(b"\r\n") and not data.startswith(TIMED_OUT) and self._method != "HEAD":
+            self._pool.unasked()
+        self.abort()
+
     def eof_received(self) -> None:
         """The server sends no more; returning nothing lets the transport close."""
 
@@ -208,9 +232,12 @@ class ClientConnection(asyncio.Protocol):
             if self._has_head and self._until_close and exc is None and self._error is None:
                 self._complete = True
             else:
-                self._fail(ConnectionBroken(str(exc) if exc is not None else "the connection was closed"))
+                self._fail(ConnectionBroken(str(exc) if exc is not None else CLOSED))
         self._reusable = False
-        self._error = self._error or ConnectionBroken("the connection was closed")
+        self._error = self._error or ConnectionBroken(CLOSED)
+        # The parser holds what it calls, which is this, and the system's poller nothing that is open any more.
+        del self._parser
+        self._is_readable = None
         self._pool.forget(self)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -227,7 +254,7 @@ class ClientConnection(asyncio.Protocol):
             self._fail(ConnectionBroken(f"it sent more than {LONGEST_HEAD} bytes that are no body"))
         elif not self._has_head:  # else a trailer, or of a response that nobody asked for
             found, key = self.headers, name.decode("latin-1").lower()
-            text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
+            text = value.translate(_SPACES).rstrip(b" \t").decode("utf-8", "surrogateescape")
             found[key] = f"{found[key]}, {text}" if key in found else text
 
     def on_headers_complete(self) -> None:
@@ -272,7 +299,7 @@ class ClientConnection(asyncio.Protocol):
         while not self._complete and self._queued <= limit:
             await self._wait()
             if self._error is not None and not self._complete:
-                raise self._error
+                raise self._taken_error()
         chunks = self._queue
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
@@ -327,7 +354,7 @@ class ClientConnection(asyncio.Protocol):
     async def _wait(self) -> None:
         """Wait until something came; raises why no more will."""
         if self._error is not None:
-            raise self._error
+            raise self._taken_error()
         if self._paused:
             self._resume()
         self._waiter = self._loop.create_future()
@@ -336,7 +363,16 @@ class ClientConnection(asyncio.Protocol):
         finally:
             self._waiter = None
         if self._error is not None and not (self._queue or self._complete):
-            raise self._error
+            raise self._taken_error()
+
+    def _taken_error(self) -> Exception:
+        """Why no more will come, to be raised.
+
+        It is held no longer: once raised it holds every frame that it passes, with this connection and all that the
+        request brought along, and none of that would go before the garbage collector runs.
+        """
+        error, self._error = self._error, ConnectionBroken(CLOSED)
+        return error or ConnectionBroken(CLOSED)
 
     def _fail(self, error: HttpClientError) -> None:
         if self._error is None:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
+import textwrap
 import threading
 import time
 from collections import deque
@@ -50,6 +52,8 @@ SAME_TEXTS: Final = 1_000
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 EVENTS: Final = ("event", "url")
 """What lines other than those of requests may add for programs, by `extra`."""
+SHOWN: Final = "shown"
+"""By `extra`, for a line of ours in which nothing is to be hidden: the page's address, with the start token."""
 
 
 _SECRETS: Final = (
@@ -108,7 +112,7 @@ def secrets_of(config: Config) -> list[str]:
 
     Those of fewer than `LEAST_SECRET` characters protect nothing, and hiding them would garble every line.
     """
-    found = [*(entry.key for entry in keys_of(config)), config.run.key]
+    found = [*(entry.key for entry in keys_of(config)), config.run.key, *config.continuity.keys]
     for upstream in config.upstreams:
         found += [upstream.key, *upstream.headers.values()]
     return [secret for secret in found if len(secret) >= LEAST_SECRET]
@@ -280,7 +284,7 @@ class _LogFormatter(logging.Formatter):
             text = record.getMessage()
         except (TypeError, ValueError):
             text = str(record.msg)  # another library's mistake must not cost the line
-        return one_line(text, LONGEST_BODY, self._secrets)
+        return escaped(text) if getattr(record, SHOWN, False) else one_line(text, LONGEST_BODY, self._secrets)
 
     def _trace(self, record: logging.LogRecord) -> str:
         # The end of a trace says what happened; cut with a margin for the same reason as in `one_line`.
@@ -321,7 +325,8 @@ class _JsonLog(_LogFormatter):
             line |= self._fields(record)
         else:
             line["message"] = self._message(record)
-            line |= {name: one_line(str(getattr(record, name))) for name in EVENTS if hasattr(record, name)}
+            write = escaped if getattr(record, SHOWN, False) else one_line
+            line |= {name: write(str(getattr(record, name))) for name in EVENTS if hasattr(record, name)}
             if trace := self._trace(record):
                 line["trace"] = "\n".join(map(escaped, trace.splitlines()))
         return msgspec.json.encode(line).decode()
@@ -336,7 +341,21 @@ class _TextLog(_LogFormatter):
             rest = " ".join([f"{name}={_value(value)}" for name, value in found.items() if name not in _LEADING])
             return f"{lead} {found['status']} {found['method']} {found['path']} {found['seconds']}s {rest}"
         trace = [f"    | {escaped(part)}" for part in self._trace(record).splitlines()]
-        return "\n".join([f"{lead} {self._message(record)}", *trace])
+        return "\n".join([fitted(f"{lead} {self._message(record)}"), *trace])
+
+
+def fitted(text: str) -> str:
+    """Text for standard error: on a terminal its lines are wrapped between words, what is set in is left as it is.
+
+    The rows below the first are set in, so that none of them looks like a line of its own. Lines of requests are not
+    wrapped: there are many of them, and they are read by programs too.
+    """
+    if not sys.stderr.isatty():
+        return text
+    width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1  # some terminals do not tell it
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
+    rows = ([line] if line[:1] in ("", " ") else wrap(line, subsequent_indent="    ") for line in text.split("\n"))
+    return "\n".join(row for lines in rows for row in lines)
 
 
 _LEADING: Final = {"status", "method", "path", "seconds"}

@@ -33,7 +33,9 @@ from ..stored_responses import ResponseCounts
 from .logs import dropped as lines_dropped
 
 DIALECTS: Final = frozenset(dialect.NAME for dialect in dialects.ALL)
-REASONS: Final = frozenset({*UPSTREAM_ERRORS.values(), "status_4xx", "status_5xx"}) - {""}
+UNASKED: Final = "unasked"
+"""The reason of an upstream that sent what nobody had asked for; no request fails by it."""
+REASONS: Final = frozenset({*UPSTREAM_ERRORS.values(), "status_4xx", "status_5xx", UNASKED}) - {""}
 """Why an upstream failed."""
 OTHER: Final = "other"
 CLIENT_GONE: Final = "499"
@@ -52,6 +54,7 @@ COUNTERS: Final = {
     "asides_budgets": ("Thinking budgets, by what became of them.", ("outcome",)),
     "asides_upstream_errors": ("Upstreams that failed.", ("upstream", "reason")),
     "asides_failovers": ("Upstreams that could not be reached, so that another was asked.", ()),
+    "asides_learned_starts": ("Models of which replies showed where their output begins.", ("start",)),
     "asides_cancelled": ("Requests whose client left early.", ()),
 }
 """Each with its help and its labels."""
@@ -139,6 +142,14 @@ class Metrics(Collector):
         if route == "generate":
             self._count_reply(record)
 
+    def count_unasked(self, upstream: str) -> None:
+        """Count an upstream that sent what nobody had asked for."""
+        self._add(1, "asides_upstream_errors", _known(upstream, self.upstreams), UNASKED)
+
+    def count_learned(self, start: str) -> None:
+        """Count a model of which replies have shown where its output begins."""
+        self._add(1, "asides_learned_starts", start)
+
     def _add(self, count: int, *series: str) -> None:
         self._counts[series] = self._counts.get(series, 0) + count
 
@@ -216,6 +227,7 @@ class _Responses(Collector):
         ):
             yield CounterMetricFamily(f"asides_responses_{name}", help, value)
         yield GaugeMetricFamily("asides_responses_entries", "Stored Responses that are there.", counts.entries)
+        yield GaugeMetricFamily("asides_responses_waiting", "Stored Responses that wait for the store.", counts.waiting)
 
     def describe(self) -> list[Metric]:
         """Nothing: the names are written above."""

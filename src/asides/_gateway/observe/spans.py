@@ -22,8 +22,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from ...dialects import openai_completions, telemetry
-from ...dialects.request import Request, TextPiece, Turn
+from ...dialects import _telemetry as telemetry
+from ...dialects import openai_completions
+from ...dialects._request import Request, RequestTurn, TextPiece
 from ..http_request import HttpRequest
 from ..record import RequestRecord
 
@@ -54,7 +55,7 @@ class Spans:
     def add_content(self, record: RequestRecord, request: Request) -> None:
         """Add the text of a request and of its reply."""
         if record.span is not None and self.content:
-            asked = [*request.turns, *([Turn("user", (TextPiece(request.prompt),))] if request.prompt else [])]
+            asked = [*request.turns, *([RequestTurn("user", (TextPiece(request.prompt),))] if request.prompt else [])]
             replies = (telemetry.output_message(fold.reply) for fold in record.folds.values())
             messages = map(telemetry.input_message, asked)
             record.span.set_attribute(telemetry.INPUT_MESSAGES, telemetry.write_messages(messages))

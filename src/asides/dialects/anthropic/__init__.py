@@ -5,15 +5,18 @@ Parts are blocks, in the order of writing. What this API cannot say is in `CANNO
 
 from __future__ import annotations
 
-from ..framing import SSE
-from ..request import Request
-from .errors import read_error, write_error
-from .reader import AnthropicReader, read_reply
-from .request import NAME, read_request, sign, write_request
-from .writer import PING, AnthropicWriter, write_count, write_reply
+from typing import Literal
+
+from .._framing import SSE
+from .._request import Request
+from ._errors import read_error, write_error
+from ._reader import AnthropicReader, read_reply
+from ._request import NAME, read_request, sign, write_request
+from ._writer import PING, AnthropicWriter, write_count, write_reply
 
 __all__ = [
     "CANNOT_SAY",
+    "CARRIES",
     "FRAMING",
     "KEPT",
     "NAME",
@@ -35,6 +38,7 @@ __all__ = [
     "write_request",
 ]
 
+CARRIES: Literal["calls", "everything"] | None = "everything"
 PATHS = {"/messages": "/v1/messages"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False

@@ -6,15 +6,18 @@ A request without messages, or posted to `/api/generate`, is one for that path. 
 
 from __future__ import annotations
 
-from ..framing import JSON_LINES
-from ..request import Request
-from .errors import read_error, write_error
-from .reader import OllamaReader, read_reply
-from .request import NAME, read_request, upstream_path, write_request
-from .writer import OllamaWriter, write_reply
+from typing import Literal
+
+from .._framing import JSON_LINES
+from .._request import Request
+from ._errors import read_error, write_error
+from ._reader import OllamaReader, read_reply
+from ._request import NAME, read_request, upstream_path, write_request
+from ._writer import OllamaWriter, write_reply
 
 __all__ = [
     "CANNOT_SAY",
+    "CARRIES",
     "FRAMING",
     "KEPT",
     "NAME",
@@ -34,6 +37,7 @@ __all__ = [
     "write_request",
 ]
 
+CARRIES: Literal["calls", "everything"] | None = None
 PATHS = {"/api/chat": "/api/chat", "/api/generate": "/api/generate"}
 FRAMING = JSON_LINES
 STREAMS_BY_DEFAULT = True

@@ -7,15 +7,18 @@ and errors with it, and use them from here.
 
 from __future__ import annotations
 
-from ..framing import KEEP_ALIVE, SSE, sse, to_json
-from ..request import Request
-from .errors import read_error, write_error
-from .reader import ChatReader, read_reply
-from .request import NAME, read_request, write_request
-from .writer import PLACES, ChatWriter, Reasoning, write_reply
+from typing import Literal
+
+from .._framing import KEEP_ALIVE, SSE, sse, to_json
+from .._request import Request
+from ._errors import read_error, write_error
+from ._reader import ChatReader, read_reply
+from ._request import NAME, read_request, write_request
+from ._writer import PLACES, ChatWriter, Reasoning, write_reply
 
 __all__ = [
     "CANNOT_SAY",
+    "CARRIES",
     "FRAMING",
     "KEPT",
     "NAME",
@@ -36,6 +39,7 @@ __all__ = [
     "write_request",
 ]
 
+CARRIES: Literal["calls", "everything"] | None = "calls"
 PATHS = {"/chat/completions": "/v1/chat/completions"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False

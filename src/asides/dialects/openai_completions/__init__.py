@@ -7,18 +7,20 @@ most fields are those of chat completions (`openai_chat`). What it cannot say is
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
-from ..framing import SSE, keep_alive_comment
+from .._framing import SSE, keep_alive_comment
+from .._request import Request
 from ..openai_chat import THINKING_FIELDS
-from ..openai_chat.errors import read_error, write_error
-from ..openai_chat.writer import ChatWriter
-from ..request import Request
-from .reader import CompletionsReader, read_reply
-from .request import NAME, read_request, write_request
-from .writer import CompletionsWriter, write_reply
+from ..openai_chat._errors import read_error, write_error
+from ..openai_chat._writer import ChatWriter
+from ._reader import CompletionsReader, read_reply
+from ._request import NAME, read_request, write_request
+from ._writer import CompletionsWriter, write_reply
 
 __all__ = [
     "CANNOT_SAY",
+    "CARRIES",
     "FRAMING",
     "KEPT",
     "NAME",
@@ -38,6 +40,7 @@ __all__ = [
     "write_request",
 ]
 
+CARRIES: Literal["calls", "everything"] | None = None
 PATHS = {"/completions": "/v1/completions"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False

@@ -6,18 +6,19 @@ stream holds. What this API cannot say is in `CANNOT_SAY`.
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Literal, get_args
 
-from ..framing import SSE, keep_alive_comment
-from ..request import Request
-from . import state
-from .errors import read_error, write_error
-from .reader import ResponsesReader, read_reply
-from .request import NAME, read_request, seal, unseal, write_request
-from .writer import Reasoning, ResponsesWriter, write_reply
+from .._framing import SSE, keep_alive_comment
+from .._request import Request
+from . import _state as state
+from ._errors import read_error, write_error
+from ._reader import ResponsesReader, read_reply
+from ._request import NAME, read_request, seal, unseal, write_request
+from ._writer import Reasoning, ResponsesWriter, write_reply
 
 __all__ = [
     "CANNOT_SAY",
+    "CARRIES",
     "FRAMING",
     "KEPT",
     "NAME",
@@ -40,6 +41,7 @@ __all__ = [
     "write_request",
 ]
 
+CARRIES: Literal["calls", "everything"] | None = "everything"
 PATHS = {"/responses": "/v1/responses"}
 FRAMING = SSE
 STREAMS_BY_DEFAULT = False
