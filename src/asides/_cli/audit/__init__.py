@@ -1,0 +1,1 @@
+"""`asides audit`: what makes a server say a script, and what it makes of it."""
