@@ -30,13 +30,14 @@ COMMANDS = {
     "split": "split files, each read as a whole",
     "formats": "list the formats, or show one in detail",
     "probe": "find out which format a model writes",
-    "lint-template": "check a Hugging Face response template",
+    "lint-template": "the former name of probe --lint",
     "view": "read a reply on the full screen, thoughts folded",
     "run": "chat with a model",
     "serve": "run the gateway between clients and a model server",
     "history": "saved replies: list, search, export, delete",
     "stats": "measure how a model thinks",
     "batch": "split datasets of raw outputs into columns",
+    "audit": "find out what a server makes of what its model writes",
     "demo": "watch recorded outputs being split",
     "completion": "print a completion script for bash, zsh or fish",
 }
@@ -46,7 +47,7 @@ COMMANDS = {
 POSIX_MODULES = frozenset({"fcntl", "termios"})
 """What Python has on POSIX systems alone, and `batch` and the conversation of `run` cannot do without."""
 
-FOLDERS = frozenset({"run", "history", "stats", "batch", "demo"})
+FOLDERS = frozenset({"run", "history", "stats", "batch", "audit", "demo"})
 
 
 def command_module(command: str) -> ModuleType:

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..families import formats
+from ..families import families, formats
+from ..families._registry import canonical_name, fold
 from . import COMMANDS, OK, command_module
 from .options import Arguments, write_out
+from .run.command import THINK_VALUES
 
 DESCRIPTION = """\
 Prints a script with which your shell completes the commands, flags, formats
@@ -45,7 +47,9 @@ class CompletedFlag(NamedTuple):
 
     names: tuple[str, ...]
     takes: int
-    """How many values."""
+    """How many values follow as words of their own."""
+    joined: bool
+    """Whether a value may stand only after `=`, so that the next word is never one."""
     values: tuple[str, ...]
     """What a value may be."""
     files: bool
@@ -130,7 +134,8 @@ def _completed(name: str, parser: argparse.ArgumentParser, words: list[str]) -> 
         if not isinstance(action, argparse._SubParsersAction):
             words = [*words, *map(str, action.choices or ())]
     if name == "formats":
-        words = formats()
+        named = (fold(family.name) for family in families() if not family.generic)
+        words = [*formats(), *(family for family in named if canonical_name(family) is None)]
     files = any(action.metavar in FILES for action in places)
     flags = [_flag(action) for action in parser._actions if action.option_strings and action.help != argparse.SUPPRESS]
     return CompletedCommand(name, flags, tuple(words), files)
@@ -140,12 +145,14 @@ def _flag(action: argparse.Action) -> CompletedFlag:
     values = tuple(map(str, action.choices or ()))
     if "--format" in action.option_strings:
         values = tuple(formats())
-    # `--think` takes a value only behind `=`, so that the next word is never one.
-    takes = 0 if action.nargs in (0, "?") else action.nargs if isinstance(action.nargs, int) else 1
+    if "--think" in action.option_strings:
+        values = THINK_VALUES
+    joined = action.nargs == "?"
+    takes = 0 if joined else action.nargs if isinstance(action.nargs, int) else 1
     about = (action.help or "").replace("%%", "%").partition(";")[0].partition(" (default")[0]
     if len(about) > MOST_HELP:
         about = about[: MOST_HELP - 3].rpartition(" ")[0] + "..."
-    return CompletedFlag(tuple(action.option_strings), takes, values, action.metavar in FILES, about)
+    return CompletedFlag(tuple(action.option_strings), takes, joined, values, action.metavar in FILES, about)
 
 
 # The scripts. Each finds out which command is typed (`command`), and looks up what may stand at the cursor.
@@ -156,8 +163,9 @@ def bash_script(commands: list[CompletedCommand]) -> str:
     values, words = [], []
     for command in commands:
         for flag in command.flags:
-            if flag.takes:
-                pattern = "|".join(_bash(f"{command.name} {name}") for name in flag.names)
+            if flag.takes or flag.joined:
+                ends = ("=",) if flag.joined else ("", "=")
+                pattern = "|".join(_bash(f"{command.name} {name}{end}") for name in flag.names for end in ends)
                 values.append(f"        {pattern}) {_bash_choice(flag.values, flag.files)}; return ;;")
         names = [name for flag in command.flags for name in flag.names]
         words.append(f"        {_bash(command.name)}) flags={_bash(' '.join(names))}")
@@ -181,7 +189,7 @@ def _bash_choice(values: tuple[str, ...], files: bool) -> str:
 BASH = """\
 _asides() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command=filter flags words files first
-    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${{COMP_WORDS[COMP_CWORD-2]}}; fi
+    if [[ $cur == = ]]; then cur= prev+==; elif [[ $prev == = ]]; then prev=${{COMP_WORDS[COMP_CWORD-2]}}=; fi
     if (( COMP_CWORD > 1 )); then
         case ${{COMP_WORDS[1]}} in {commands}) command=${{COMP_WORDS[1]}} ;; esac
     fi
@@ -230,7 +238,8 @@ def _zsh_flags(flag: CompletedFlag) -> Iterator[str]:
     value = f":value:{_zsh_choice(flag.values, flag.files)}"
     for name in flag.names:
         joined = "=" if flag.takes == 1 and name.startswith("--") else "+" if flag.takes == 1 else ""
-        yield f"*{name}{joined}[{about}]{value * flag.takes}"
+        # `=-`: after it and nowhere else; a second colon: or nothing at all.
+        yield f"*{name}=-[{about}]:{value}" if flag.joined else f"*{name}{joined}[{about}]{value * flag.takes}"
 
 
 def _zsh_choice(values: tuple[str, ...], files: bool) -> str:

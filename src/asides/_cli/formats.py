@@ -1,4 +1,4 @@
-"""`asides formats`: the registry as a table, one format in detail, or the formats that have a marker.
+"""`asides formats`: the registry as a table, one format in detail, a family, or the formats that have a marker.
 
 The table shows what a person knows of an output that lies before them: how thoughts open and close, and whether the
 output begins in one. All of it is there at every width: aliases move below their format, and in a narrow window
@@ -18,9 +18,10 @@ import msgspec
 from .._engine.calls.syntax import CallSyntax
 from .._engine.format import END, HEADER, TEXT, THINKING, Format
 from ..errors import UsageError
-from ..families import family_of, formats, get_format, switch_of
-from ..families.registry import canonical_name
-from ..terminal.table import GAP, aligned, columns, cut
+from ..families import families, family_of, formats, get_format, switch_of
+from ..families._family import Family
+from ..families._registry import canonical_name, fold
+from ..terminal._table import GAP, aligned, columns, cut, fitted
 from . import OK
 from .filter import find_format
 from .options import Arguments, write_out
@@ -30,8 +31,9 @@ DESCRIPTION = """\
 Lists the formats: which markers open and close thinking, where output begins,
 and the other names of each. With a NAME it shows that format in detail: its
 model family, markers, syntax of tool calls, and how thinking is switched on
-and off. With a marker, it lists the formats that use it. Upper and lower case,
-`-`, `_`, `.` and spaces make no difference in names.
+and off. With the name of a family it lists that family's formats and models,
+with a marker the formats that use it. Upper and lower case, `-`, `_`, `.` and
+spaces make no difference in names.
 """
 COLUMNS = ("name", "opens", "closes", "start", "aliases")
 WIDEST_MARKER = 18
@@ -43,8 +45,10 @@ EXAMPLES = """\
 examples:
   asides formats                 list all formats
   asides formats qwen3           one format in detail
+  asides formats deepseek        a family: its formats and models
   asides formats '[THINK]'       the formats that use this marker
   asides formats --json          every detail of every format
+  asides formats --data vendor   formats and test cases as files, for a parser of your own
 
 """
 EXIT_CODES = """\
@@ -58,17 +62,32 @@ exit codes:
 def run(arguments: list[str]) -> int:
     """`asides formats`."""
     parser = Arguments(prog="asides formats", description=DESCRIPTION, epilog=EXAMPLES + EXIT_CODES)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a format's name or alias, or a marker")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a format's name or alias, a family's name, or a marker"
+    )
     parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument(
+        "--data", metavar="DIR", help="write all formats and test cases into this folder, as data for other parsers"
+    )
     options = parser.parse_args(arguments)
+    if options.data is not None:
+        if options.name is not None or options.json:
+            raise UsageError("--data writes everything: it takes neither a NAME nor --json")
+        from ..audit import export_data
+
+        write_out("".join(f"{path}\n" for path in export_data(options.data)))
+        return OK
     rows = None if options.name is None else _with_marker(options.name)
-    if options.name is not None and not rows:
+    family = None if options.name is None else _family(options.name)
+    if family is not None:
+        write_out(_json(_family_detail(family)) if options.json else _family_page(family, terminal_width()))
+    elif options.name is not None and not rows:
         if not re.search(r"\w", options.name) or not options.name[0].isalnum():
             raise UsageError(f"no format has the marker {options.name!r}; `asides formats` lists all markers")
         details = detail(find_format(options.name))
-        write_out(_json(details) if options.json else _list(details))
+        write_out(_json(details) if options.json else _list(_with_family(details)))
     else:
-        rows = rows or [_whole_detail(name) for name in formats()]
+        rows = rows or [whole_detail(name) for name in formats()]
         write_out(_json(rows) if options.json else _table(rows, terminal_width()))
     return OK
 
@@ -78,11 +97,49 @@ def _with_marker(wanted: str) -> list[dict[str, Any]]:
     if canonical_name(wanted) is not None or not wanted.strip():
         return []
     folded = wanted.casefold()
-    rows = [_whole_detail(name) for name in formats()]
+    rows = [whole_detail(name) for name in formats()]
     exact = [row for row in rows if folded in _markers(row)]
     # A word is mostly a name that was misspelled; `<thi` is the beginning of a marker.
     part = [] if re.fullmatch(r"[\w.\- ]+", wanted) else rows
     return exact or [row for row in part if any(folded in marker for marker in _markers(row))]
+
+
+def _family(name: str) -> Family | None:
+    """The family of this name, where no format has it: `-f` takes formats, so theirs come first."""
+    if canonical_name(name) is not None:
+        return None
+    return next((family for family in families() if not family.generic and fold(family.name) == fold(name)), None)
+
+
+def _family_detail(family: Family) -> dict[str, Any]:
+    rows = {row.who or f"{row.line} {row.versions.replace(' ', ', ')}".strip(): row for row in family.rows()[::-1]}
+    models = [{"models": models, "format": row.format, "thinks": row.thinks} for models, row in rows.items()][::-1]
+    formats = [whole_detail(format.name) for format in family.formats]
+    return {"family": family.name, "formats": formats, "models": models}
+
+
+def _family_page(family: Family, width: int | None) -> str:
+    """Its formats as the table has them, and which of its models write which."""
+    details = _family_detail(family)
+    thinks = {True: "yes", False: "no", None: "some"}
+    columns = {
+        "format": [row["format"] for row in details["models"]],
+        "think": [thinks[row["thinks"]] for row in details["models"]],
+        "models": [row["models"] for row in details["models"]],
+    }
+    models = fitted([[head, *cells] for head, cells in columns.items()], width, spare=("think",))
+    page = [f"The family {family.name}; `asides formats NAME` has each format in detail.", ""]
+    page += [*_table(details["formats"], width).splitlines(), *(["", *models] if details["models"] else ())]
+    return "".join(f"{line}\n" for line in page)
+
+
+def _with_family(details: dict[str, Any]) -> dict[str, Any]:
+    """The details for a person: the family with its other formats."""
+    family = family_of(details["name"])
+    others = [] if family is None else [format.name for format in family.formats if format.name != details["name"]]
+    if not details.get("family") or not others:
+        return details
+    return {**details, "family": f"{details['family']}, with {' '.join(others)}"}
 
 
 def _markers(row: dict[str, Any]) -> list[str]:
@@ -90,7 +147,7 @@ def _markers(row: dict[str, Any]) -> list[str]:
     return [marker.casefold() for field in fields for marker in row.get(field, ())]
 
 
-def _whole_detail(name: str) -> dict[str, Any]:
+def whole_detail(name: str) -> dict[str, Any]:
     """What can be said of a format, with the fields that every one has."""
     format = get_format(name)
     return {**summary(format), "thinking_opens": [], "thinking_closes": [], **detail(format)}
@@ -102,7 +159,7 @@ def summary(format: Format) -> dict[str, Any]:
         "name": format.name,
         "aliases": list(format.aliases),
         "start": format.start,
-        "calls": _unique(_syntax_name(syntax) for syntax in _syntaxes(format)),
+        "calls": _unique(syntax_name(syntax) for syntax in _syntaxes(format)),
         "source": format.source,
     }
 
@@ -139,7 +196,7 @@ def _syntaxes(format: Format) -> list[CallSyntax]:
     return [*format.calls, *(header.calls if header is not None else ())]
 
 
-def _syntax_name(syntax: CallSyntax) -> str:
+def syntax_name(syntax: CallSyntax) -> str:
     """The name of a grammar, from its class: `JsonCalls` is `json`."""
     words = re.findall(r"[A-Z][a-z0-9]*", type(syntax).__name__.removesuffix("Calls").removesuffix("Call"))
     return "-".join(words).lower()

@@ -1,30 +1,33 @@
-"""`asides lint-template`: what is wrong with a Hugging Face response template, each finding with its reason."""
+"""`asides probe --lint`: what is wrong with a Hugging Face response template, each finding with its reason.
+
+`asides lint-template` is its former name, which works for one more release.
+"""
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..detect.files import MOST_JSON, read_bytes, read_text
+from ..detect._files import MOST_JSON, read_bytes, read_text
 from ..errors import UsageError
-from ..hf.lint import lint_template
+from ..hf._lint import lint_template
 from . import FAILED, ODD, OK
 from .options import Arguments, write_out
+from .streams import complain
 
 DESCRIPTION = """\
-Checks a Hugging Face response template, in a JSON file of its own or in a
-tokenizer_config.json. The template is validated and used to parse sample
-outputs. With --chat-template, each turn that the chat template writes must be
-parsed back to the same message. If transformers is installed, its own parser
-is tried too.
+The former name of `asides probe --lint`, which checks a Hugging Face response
+template. It works for one more release.
 """
 EXAMPLES = f"""\
 examples:
-  asides lint-template tokenizer_config.json
-  asides lint-template mine.json --chat-template chat_template.jinja
-  asides lint-template mine.json --sample output.txt --sample other.txt
+  asides probe tokenizer_config.json --lint
+  asides probe mine.json --lint --chat-template chat_template.jinja
+  asides probe mine.json --lint --sample output.txt --sample other.txt
 
 exit codes:
   {OK}    no problem was found
@@ -37,6 +40,15 @@ def run(arguments: list[str]) -> int:
     """`asides lint-template`."""
     parser = Arguments(prog="asides lint-template", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the response template, or a tokenizer_config.json")
+    add_lint_options(parser)
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    options = parser.parse_args(arguments)
+    complain("lint-template is now `asides probe --lint`; this name works for one more release")
+    return lint(options.file, options.chat_template, options.sample, as_json=options.json)
+
+
+def add_lint_options(parser: argparse._ActionsContainer) -> None:
+    """What a response template can be tried with."""
     parser.add_argument("--chat-template", metavar="FILE", help="the model's chat template (Jinja), for a round trip")
     parser.add_argument(
         "--sample",
@@ -45,13 +57,15 @@ def run(arguments: list[str]) -> int:
         default=[],
         help="a file with an output of the model; may be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
-    options = parser.parse_args(arguments)
-    template = load(Path(options.file))
-    chat_template = None if options.chat_template is None else read_text(Path(options.chat_template))
-    samples = [read_bytes(Path(path), MOST_JSON).decode("utf-8", "replace") for path in options.sample]
-    findings = lint_template(template, chat_template=chat_template, samples=samples)
-    if options.json:
+
+
+def lint(path: str, chat_template: str | None, samples: Sequence[str], *, as_json: bool) -> int:
+    """Check the response template in a file."""
+    template = load(Path(path))
+    written = None if chat_template is None else read_text(Path(chat_template))
+    outputs = [read_bytes(Path(sample), MOST_JSON).decode("utf-8", "replace") for sample in samples]
+    findings = lint_template(template, chat_template=written, samples=outputs)
+    if as_json:
         rows = [finding._asdict() for finding in findings]
         write_out(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
     else:

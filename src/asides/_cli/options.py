@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn, cast, get_args
 
 import msgspec
@@ -29,8 +30,10 @@ _FOUND = ", by the first marker"
 class Arguments(argparse.ArgumentParser):
     """An argument parser whose errors look like those of the program, and whose help may go into a closed pipe."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, synonyms: Mapping[str, str] = MappingProxyType({}), **settings: Any) -> None:
+        """`synonyms`: words that people type for one of the choices, and which."""
         super().__init__(formatter_class=_help_formatter, allow_abbrev=False, **settings)
+        self._synonyms = synonyms
 
     def print_help(self, file: Any = None) -> None:
         """Write the help. A reader that has gone ends the program as it does elsewhere."""
@@ -47,6 +50,8 @@ class Arguments(argparse.ArgumentParser):
     def _meant(self, message: str) -> str:
         """`; did you mean ...?` behind the message about a flag or a value that is not known."""
         if choice := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            if choice[1] in self._synonyms:
+                return f"; did you mean {self.prog} {self._synonyms[choice[1]]}?"
             return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
         unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split(" ")[0]
         known = self._option_string_actions
@@ -98,13 +103,14 @@ def add_reading(
     start: str,
     format: str = "auto",
     tags: bool = True,
+    model: bool | str = False,
     tools: bool = True,
     limit: str = "--limit",
 ) -> argparse._ArgumentGroup:
     """The options that say how to read; one that is not given is None. `start` and `format` say what holds then.
 
-    `tags`, `tools`: whether the command takes these. `limit` is the flag of that policy, where it has another
-    `--limit`.
+    `tags`, `model`, `tools`: whether the command takes these; a text is what a model's name is for besides.
+    `limit` is the flag of that policy, where it has another `--limit`.
     """
     reading = parser.add_argument_group("how to read")
     choosing = reading.add_mutually_exclusive_group()
@@ -123,6 +129,14 @@ def add_reading(
             default=[],
             metavar=("OPEN", "CLOSE"),
             help="the markers around thoughts, in place of a format, such as '<plan>' '</plan>'; may be repeated",
+        )
+    if model:
+        reading.add_argument(
+            "--model",
+            default="",
+            metavar="NAME",
+            help="the model that wrote it, such as Qwen/Qwen3-8B: sets the format, unless -f or --tags is given, and "
+            f"where the output begins{model if isinstance(model, str) else ''}",
         )
     reading.add_argument(
         "--start",
@@ -177,6 +191,16 @@ def add_reading(
     return reading
 
 
+def add_only(group: argparse._ActionsContainer, help: str) -> None:
+    """The option that picks one kind of part."""
+    group.add_argument("--only", type=_part_kind, choices=("thinking", "text", "answer", "calls"), help=help)
+
+
+def _part_kind(word: str) -> str:
+    """The kind that a word means: `answer` is what people call the text."""
+    return "text" if word == "answer" else word
+
+
 def add_raw(group: argparse._ActionsContainer) -> None:
     """The option that lets a model's escape sequences through."""
     group.add_argument(
@@ -222,13 +246,13 @@ def add_style(group: argparse._ActionsContainer) -> None:
         "--style",
         metavar="STYLE",
         help="the colours of thoughts on a terminal, for heading and text, or one for both: dim, grey, bold+#8899aa, "
-        "plain (default: $ASIDES_STYLE, or heading=blue,text=cyan)",
+        "plain (default: $ASIDES_STYLE, or heading=bold,text=dim)",
     )
 
 
 def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
     """The options of the filter and of `split`. `start` says in words where reading begins by default."""
-    reading = add_reading(parser, start=start)
+    reading = add_reading(parser, start=start, model="; with --save, the name to find it by")
     parser.set_defaults(format=None)  # so that the configuration can say it
     reading.add_argument(
         "--strict", action="store_true", help="stop with exit code 1 at the first notice, that is, at anything odd"
@@ -236,10 +260,10 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
 
     showing = parser.add_argument_group("what to show")
     what = showing.add_mutually_exclusive_group()
-    what.add_argument(
-        "--only",
-        choices=("thinking", "text", "calls"),
-        help="write only these, to standard output; calls as lines of JSON with name, arguments, id, error",
+    add_only(
+        what,
+        "write only these, to standard output; answer is the same as text; calls as lines of JSON with name, "
+        "arguments, id, error",
     )
     what.add_argument("--json", action="store_true", help="write every event as a line of JSON")
     showing.add_argument(
@@ -270,7 +294,6 @@ def add_options(parser: argparse.ArgumentParser, *, start: str) -> None:
         "--save", action="store_true", help="save the reply with its thoughts to the history; see `asides history`"
     )
     add_store(keeping, "with --save: ")
-    keeping.add_argument("--model", default="", metavar="NAME", help="with --save: the model's name, to find it by")
     keeping.add_argument(
         "--agent", default="", metavar="NAME", help="with --save: the name of the agent or program that asked"
     )
@@ -285,8 +308,8 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("-n numbers lines as they were written; it cannot be used with --markdown")
     if options.collapse and (options.json or options.only):
         parser.error("--collapse shows thoughts beside the answer; it cannot be used with --json or --only")
-    if (options.model or options.agent) and not options.save:
-        parser.error("--model and --agent name a saved reply; add --save")
+    if options.agent and not options.save:
+        parser.error("--agent names a saved reply; add --save")
     if options.store and not options.save:
         parser.error("--store names where a reply is saved; add --save")
     check_style(options)

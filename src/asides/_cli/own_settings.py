@@ -50,11 +50,12 @@ def _load() -> Config | None:
 
 def _put_reading(options: argparse.Namespace, config: Config) -> None:
     defaults = config.defaults
-    if not options.format and not options.tags:
+    # What a flag says about the model stands above what the configuration says about any.
+    if not options.format and not options.tags and not options.model:
         options.format = "passthrough" if defaults.format.lower() == "none" else defaults.format
         options.tags = list(defaults.tags.items())
     for name in _POLICIES:
-        if getattr(options, name) is None:
+        if getattr(options, name) is None and not (name == "start" and options.model):
             setattr(options, name, getattr(defaults, name))
     if options.calls is None and defaults.calls == "never":
         options.calls = False

@@ -9,6 +9,7 @@ huggingface.co for the model's name. Detection itself is `asides.detect`; an out
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -18,10 +19,11 @@ import msgspec
 
 from .._engine.format import Format
 from ..detect import Detection, detect
-from ..detect.files import MOST_JSON, read_bytes
+from ..detect._files import MOST_JSON, read_bytes
 from ..errors import UsageError
-from ..hf.writing import TARGETS, Target, written_template
+from ..hf._writing import TARGETS, Target, written_template
 from . import FAILED, ODD, OK
+from .lint_template import add_lint_options, lint
 from .options import Arguments, write_out
 from .streams import complain
 
@@ -45,11 +47,14 @@ examples:
   asides probe model.gguf --json           write JSON, for another program
   asides probe reply.txt                   by an output of the model
   model | asides probe --output -          the same, from a pipe
+  asides probe ./Qwen3-8B --conversation   what its chat template does: whose
+                                           words, what is lost, what is sampled
   asides probe --response-template ./Qwen3-8B    for transformers and TRL
+  asides probe tokenizer_config.json --lint      check such a template
 
 exit codes:
-  {OK}    the format was found
-  {ODD}    it was not found
+  {OK}    the format was found; a report was made; nothing was wrong
+  {ODD}    it was not found; with --lint: something is wrong
   {FAILED}    wrong usage, or something could not be read
 """
 PATHS = (".json", ".jinja", ".jinja2", ".j2", ".gguf")
@@ -81,11 +86,23 @@ def run(arguments: list[str]) -> int:
         default="transformers",
         help="the program that is to read that template (default: transformers)",
     )
+    report = parser.add_argument_group("a report on the chat template")
+    report.add_argument(
+        "--conversation", action="store_true", help="what it makes of a conversation, in place of the format"
+    )
+    report.add_argument("--tokenizer", metavar="PATH", help="a folder or tokenizer.json, for a template without one")
+    report.add_argument("--twin", metavar="FILE", help="a training template to compare with (default: TRL's)")
+    checks = parser.add_argument_group("checking a response template")
+    checks.add_argument(
+        "--lint", action="store_true", help="TARGET is a response template, or a tokenizer_config.json: check it"
+    )
+    add_lint_options(checks)
     options = parser.parse_args(arguments)
-    if (options.output is None) == (options.target is None):
-        parser.error("name one thing to probe: TARGET (a folder, a file or a model's name) or --output FILE")
-    if options.output is not None and (options.model or options.prompt or options.response_template):
-        parser.error("--output cannot be used with --model, --prompt or --response-template")
+    _check(parser, options)
+    if options.lint:
+        return lint(options.target, options.chat_template, options.sample, as_json=options.json)
+    if options.conversation:
+        return _conversation(options)
     if options.output is not None or (not (options.model or options.prompt) and file_kind(options.target) == "output"):
         return _output(options.output or options.target, as_json=options.json)
     found = look(options.target, options.model, options.prompt)
@@ -96,6 +113,38 @@ def run(arguments: list[str]) -> int:
     else:
         write_out(_words(options.target, found))
     return ODD if found.format == "auto" and found.thinks is None else OK
+
+
+def _check(parser: Arguments, options: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if (options.output is None) == (options.target is None):
+        parser.error("name one thing to probe: TARGET (a folder, a file or a model's name) or --output FILE")
+    if options.output is not None and (options.model or options.prompt or options.response_template):
+        parser.error("--output cannot be used with --model, --prompt or --response-template")
+    if (options.twin or options.tokenizer) and not options.conversation:
+        parser.error("--tokenizer and --twin can only be used with --conversation")
+    if (options.chat_template or options.sample) and not options.lint:
+        parser.error("--chat-template and --sample can only be used with --lint")
+    for name in ("conversation", "lint"):
+        if getattr(options, name) and (options.output or options.prompt or options.response_template):
+            parser.error(f"--{name} cannot be used with --output, --prompt or --response-template")
+    if options.lint and (options.conversation or options.model):
+        parser.error("--lint cannot be used with --conversation or --model")
+
+
+def _conversation(options: argparse.Namespace) -> int:
+    from .probe_conversation import run_report  # here, because it imports Jinja's half of the library
+
+    if file_kind(options.target) == "output":
+        raise UsageError(f"{options.target}: the output of a model; --conversation reports on a chat template")
+    return run_report(
+        options.target,
+        is_template=file_kind(options.target) == "template",
+        tokenizer=options.tokenizer,
+        model=options.model,
+        twin=options.twin,
+        as_json=options.json,
+    )
 
 
 def _response_template(found: Detection, target: Target) -> int:
@@ -165,7 +214,7 @@ def _words(target: str, found: Detection) -> str:
     if found.tokens:
         rows.append(("tokens", ", ".join(f"{text} {id}" for text, id in sorted(found.tokens.items(), key=_by_id))))
     if found.thinks is not False:
-        rows.append(("starts", f"in {found.start or 'a header'}"))
+        rows.append(("starts", f"in {found.start or 'a header'}{_SURE[found.confidence]}"))
     if found.switch is not None:
         rows.append(("switch", _switch(found)))
     if found.field is not None:
@@ -173,6 +222,10 @@ def _words(target: str, found: Detection) -> str:
     lines = [target, *(f"  {name:<9} {value}" for name, value in rows), "because"]
     lines += [f"  - {reason}" for reason in found.reasons]
     return "\n".join(lines) + "\n"
+
+
+_SURE = {"known": "", "near": " (a guess, by the nearest older version)", "guess": " (a guess)"}
+"""How well it is known where output begins."""
 
 
 def _by_id(item: tuple[str, int]) -> int:

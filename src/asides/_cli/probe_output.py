@@ -20,13 +20,14 @@ from typing import Any
 
 import msgspec
 
-from .._api import Parser, parse
+from .._api import parse
 from ..families import formats, get_format
-from ..families.own_tags import own_tags
+from ..families._own_tags import own_tags
 from ..message import Message
 from ..parts import Text, Thinking, ToolCall
-from ..policies import Start
-from ..terminal.table import amount, clean, cut
+from ..policies import Policies, Start
+from ..reading import Reading
+from ..terminal._table import amount, clean, cut
 from . import ODD, OK
 from .formats import terminal_width
 from .options import HELP_WIDTH, write_out
@@ -151,7 +152,7 @@ def streaming_flags(text: str, best: OutputReading, flags: Sequence[str]) -> lis
     wanted = _signature(best.message if best.finds else parse(text, format))
     starts: tuple[Start | None, ...] = (None, "thinking")
     for start in starts:
-        parser = Parser(format, start=start)
+        parser = Reading.of(format=format, policies=Policies(start=start, retype=False)).parser()
         parser.feed(text)
         parser.finish()
         if _signature(parser.message) == wanted:

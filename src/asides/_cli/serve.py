@@ -34,7 +34,7 @@ examples:
   asides serve --upstream http://127.0.0.1:11434     in front of Ollama
   asides serve                                       without a model: plays recordings
   asides serve --upstream http://127.0.0.1:8000/v1 --check
-                                                     ask the model once, show what comes
+                                                     ask the model, show what comes
   asides serve --upstream http://127.0.0.1:8000/v1 --save
                                                      save replies with their thoughts
   asides serve --upstream http://127.0.0.1:8000/v1 --format qwen3
@@ -78,15 +78,19 @@ def run(arguments: list[str]) -> int:
         warnings = [*loaded.warnings, *_visible_secrets(options), *logs.warn_at_start(loaded.config)]
     else:
         warnings = []
-    if options.check:
-        return _check(loaded, warnings)
+    if options.check is not None:
+        return _check(loaded, warnings, options)
+    if options.verbose:
+        parser.error("-v needs --check; for more lines in the log: --log-level debug")
+    if options.open and not loaded.config.page.show:
+        raise UsageError("--open: there is no page to open, the configuration has `page: off`")
     server = _gateway("server")
     if loaded.config.telemetry.spans:
         _gateway("observe.spans", extra="otel")
     logs.setup(loaded.config.log, secrets=logs.secrets_of(loaded.config))
     for warning in warnings:
         logging.getLogger("asides").warning("%s", warning)
-    code: int = server.serve(loaded.config, lambda: _read_again(options), arguments)
+    code: int = server.serve(loaded.config, lambda: _read_again(options), arguments, open_page=options.open)
     return code
 
 
@@ -107,8 +111,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="the configuration file (default: see below)")
     parser.add_argument(
         "--check",
+        nargs="?",
+        const="",
+        metavar="MODEL",
+        help="ask every configured model (or MODEL, or `all` that are listed) a question and for a tool call, print "
+        "what came, and exit",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
         action="store_true",
-        help="print the configuration, ask each upstream one question, print its reply, and exit",
+        help="with --check: print every setting, not only those that you changed",
     )
 
     models = parser.add_argument_group("the model server")
@@ -118,7 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument(
         "--upstream-key", metavar="KEY", help="the key that it requires (better: set ASIDES_UPSTREAM_KEY)"
     )
-    models.add_argument("--kind", metavar="KIND", help="auto, openai or ollama (default: auto, found by a request)")
+    models.add_argument(
+        "--kind",
+        metavar="KIND",
+        help="auto, openai, ollama, anthropic or responses (default: auto)",
+    )
     models.add_argument(
         "--format",
         metavar="NAME",
@@ -149,11 +166,14 @@ def _parser() -> argparse.ArgumentParser:
         "--reasoning",
         metavar="FIELD",
         help="where clients find thinking. In every API: raw, summary, both or drop; in chat replies also "
-        "reasoning_content (the default), reasoning, thinking, details or tags",
+        "reasoning_content, reasoning, thinking, details or tags (default: reasoning_content in chat replies, summary "
+        "in Responses)",
     )
     clients.add_argument(
         "--cors", action="append", metavar="ORIGIN", help="an origin whose web pages may call it, or *; may be repeated"
     )
+
+    clients.add_argument("--open", action="store_true", help="open its page in your browser")
 
     logs = parser.add_argument_group("logs and history")
     logs.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error (default: info)")
@@ -202,13 +222,15 @@ def _visible_secrets(options: argparse.Namespace) -> list[str]:
     ]
 
 
-def _check(loaded: Loaded, warnings: list[str]) -> int:
+def _check(loaded: Loaded, warnings: list[str], options: argparse.Namespace) -> int:
     check = _gateway("check")
     for warning in warnings:
         complain(warning)
     source = loaded.file or "no file: from flags, variables and defaults"
-    write_out(f"# the configuration ({source})\n{show(loaded.config, loaded.origins)}\n")
-    code: int = check.check(loaded.config)
+    shown = show(loaded.config, loaded.origins, changed=not options.verbose)
+    rest = "" if options.verbose else "# all else has its default (-v shows it)\n"
+    write_out(f"# the configuration ({source})\n{shown}{rest}\n")
+    code: int = check.check(loaded.config, options.check)
     return code
 
 

@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
             except OSError as error:
                 interrupt.failure = error
             else:
-                code = max(code, reader.read(interrupt.read(descriptor, reader.idle), path if several else ""))
+                code = max(code, reader.read(interrupt, descriptor, path if several else ""))
                 if descriptor != STDIN:
                     os.close(descriptor)
             if interrupt.failure is not None:

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from .._descriptor import write_all
 
 if TYPE_CHECKING:
-    from ..terminal.answer import AnswerLines
-    from ..terminal.markdown import MarkdownLines
-    from ..terminal.sanitize import Sanitizer
-    from ..terminal.style import Codes
+    from ..terminal._answer import AnswerLines
+    from ..terminal._markdown import MarkdownLines
+    from ..terminal._sanitize import Sanitizer
+    from ..terminal._style import Codes
 
 READ_SIZE = 65536
 DRAIN_READS = 16
@@ -39,15 +39,6 @@ UNBOUNDED = 1_000_000_000
 STDIN, STDOUT, STDERR = 0, 1, 2
 END_KEYS = "Ctrl-Z and Enter end it" if sys.platform == "win32" else "Ctrl-D ends it"
 """How a person ends what is typed."""
-PackedKind = Literal["Parquet", "Arrow", "gzip", "zstd"]
-_PACKED: dict[bytes, PackedKind] = {
-    b"PAR1": "Parquet",
-    b"ARROW1": "Arrow",
-    b"\xff\xff\xff\xff": "Arrow",  # a stream, as `datasets` writes
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-"""How files begin whose bytes are neither lines nor a model's output."""
 PLAIN: Codes = ("", "")
 BOLD: Codes = ("\x1b[1m", "\x1b[22m")
 DIM: Codes = ("\x1b[2m", "\x1b[22m")
@@ -116,7 +107,7 @@ class OutputStream:
     def _laid_out(self, text: str) -> str:
         """What a terminal gets for the next piece of a model's text."""
         if self._sanitizer is None:
-            from ..terminal.sanitize import Sanitizer  # here, because a pipe needs none
+            from ..terminal._sanitize import Sanitizer  # here, because a pipe needs none
 
             self._sanitizer = Sanitizer()
             self._layout = self._new_layout()
@@ -133,12 +124,12 @@ class OutputStream:
 
         screen = Screen(self._descriptor)
         if self._markdown:
-            from ..terminal.markdown import MarkdownLines
+            from ..terminal._markdown import MarkdownLines
 
             return MarkdownLines(screen.width if self._wrap else lambda: UNBOUNDED, cursor=screen.cursor)
         if self._wrap != "all":
             return None
-        from ..terminal.answer import AnswerLines
+        from ..terminal._answer import AnswerLines
 
         return AnswerLines(screen.width, cursor=screen.cursor)
 
@@ -175,13 +166,18 @@ class OutputStream:
             rest = self._sanitizer.finish()
             self.draw(rest if self._layout is None else self._layout.feed(rest) + self._layout.finish())
 
+    def begin_anew(self) -> None:
+        """What a model wrote was taken off the screen: what it writes next begins a line and goes on from nothing."""
+        self._sanitizer = self._layout = None
+        self.at_line_start = True
+
     def _fitted(self, text: str) -> str:
         from ..terminal import Screen  # here, because a pipe needs none
 
         width = Screen(self._descriptor).width()
         if len(text) < width and text.isascii():
             return text
-        from ..terminal.answer import fit
+        from ..terminal._answer import fit
 
         return fit(text, width)
 
@@ -214,7 +210,7 @@ def _encode(text: str) -> bytes:
 
 def sanitized(text: str) -> str:
     """What others wrote, made safe for a terminal."""
-    from ..terminal.sanitize import sanitize  # here, because a pipe needs none
+    from ..terminal._sanitize import sanitize  # here, because a pipe needs none
 
     return sanitize(text)
 
@@ -230,8 +226,8 @@ class Streams:
         # Whoever reads the thoughts may leave; the answer goes on.
         self.err = OutputStream(STDERR, may_close=True, raw=raw, wrap="lines" if wrap else "")
         """Where thoughts and messages go."""
-        self.one_screen = self.out.terminal and self.err.terminal
-        """Whether a person sees both, mixed."""
+        self.one_screen = (self.out.terminal and self.err.terminal) or _same_place()
+        """Whether a person sees both, mixed: on a terminal, or in one pipe or file, as with `2>&1 | less`."""
         self._before_line: Callable[[], object] | None = None
         self._after_line: Callable[[], object] | None = None
 
@@ -275,6 +271,13 @@ class Streams:
         """Write what was added to either."""
         self.out.flush()
         self.err.flush()
+
+
+def _same_place() -> bool:
+    """Whether standard output and standard error are one pipe or file."""
+    out, err = os.fstat(STDOUT), os.fstat(STDERR)
+    # Where a system numbers no pipes (Windows), all of them have the number 0.
+    return out.st_ino != 0 and os.path.samestat(out, err)
 
 
 def complain(message: str) -> None:
@@ -350,9 +353,8 @@ class Interrupt:
             self.failure = error
 
 
-def split_lines(chunks: Iterable[bytes], may_end: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
-    """Lines without their ends; only the line that is being read is held. `may_end`: whether the input has ended where
-    the chunks do, so that a last line without an end is whole."""
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their ends; only the line that is being read is held."""
     rest: list[bytes] = []
     for chunk in chunks:
         first, *others = chunk.split(b"\n")
@@ -361,13 +363,8 @@ def split_lines(chunks: Iterable[bytes], may_end: Callable[[], bool] = lambda: T
             yield b"".join(rest)
             yield from others[:-1]
             rest = others[-1:]
-    if any(rest) and may_end():
+    if any(rest):
         yield b"".join(rest)
-
-
-def packed_kind(first: bytes) -> PackedKind | None:
-    """What a file is that begins so, where it is one of tables or compressed; None for anything else."""
-    return next((kind for magic, kind in _PACKED.items() if first.startswith(magic)), None)
 
 
 def keep_places() -> None:

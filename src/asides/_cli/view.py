@@ -16,18 +16,18 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
-from .._api import Parser
 from .._descriptor import open_to_read
 from .._extras import install_command
 from ..errors import UsageError
+from ..reading import Reading
 from ..terminal import Screen
-from ..terminal.answer import definitions
-from ..terminal.document import Document
-from ..terminal.viewer_keys import KEYS
+from ..terminal._answer import definitions
+from ..terminal._document import Document
+from ..terminal._viewer_keys import KEYS
 from . import INTERRUPTED, OK
 from .display import read_style
-from .filter import find_whole_format
-from .options import Arguments, add_reading, add_style, check_style, policies
+from .filter import chosen_reading
+from .options import Arguments, add_reading, add_style, check_style
 from .own_settings import obey_settings
 from .streams import END_KEYS, READ_SIZE, STDIN, STDOUT, OutputStream, complain
 
@@ -62,13 +62,12 @@ exit codes:
 def run(arguments: list[str]) -> int:
     """`asides view`."""
     options = _parse(arguments)
-    format = find_whole_format(options)
-    parser = Parser(format, policies(options, collect=False))
+    reading = chosen_reading(options, collect=False)
     screen = Screen(STDOUT)
     if screen.cursor:
-        return _view(ViewedInput(options.file, parser, Document(shown=options.expand)), screen, options)
+        return _view(ViewedInput(options.file, reading, Document(shown=options.expand)), screen, options)
     # Nothing is laid out ahead here, so no line needs to be cut.
-    source = ViewedInput(options.file, parser, Document(shown=options.expand, longest=sys.maxsize))
+    source = ViewedInput(options.file, reading, Document(shown=options.expand, longest=sys.maxsize))
     while source.read():
         pass
     _write_plain(source.document, screen.width() if screen.terminal else None)
@@ -78,11 +77,12 @@ def run(arguments: list[str]) -> int:
 class ViewedInput:
     """One input, taken apart into a document as it is read."""
 
-    def __init__(self, path: str, parser: Parser, document: Document) -> None:
+    def __init__(self, path: str, reading: Reading, document: Document) -> None:
         self.descriptor = STDIN if path == "-" else open_to_read(path)
         self.document = document
         self._path = path
-        self._parser = parser
+        # What comes from a pipe is shown as it comes, and moves where it turns out to be a thought.
+        self._parser = reading.parser(whole=not self.live)
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._raw: list[bytes] = []
 
@@ -166,7 +166,7 @@ def view_document(
 def viewer_library() -> ModuleType:
     """The viewer; a `UsageError` that names what is missing where it cannot be imported."""
     try:
-        from ..terminal import viewer
+        from ..terminal import _viewer as viewer
     except ModuleNotFoundError as error:
         raise UsageError(f"view needs prompt_toolkit: {install_command('prompt-toolkit')}") from error
     return viewer
@@ -195,7 +195,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         epilog=EXAMPLES.format(keys="\n".join(definitions(KEYS, 79, "  "))),
     )
     parser.add_argument("file", metavar="FILE", help="a file with a model's output, or - for standard input")
-    add_reading(parser, start="the format's own, or undecided where that is text")
+    add_reading(parser, start="the format's own, or undecided where that is text", model=True)
     parser.set_defaults(format=None)  # so that the configuration can say it
     showing = parser.add_argument_group("what to show")
     showing.add_argument("--expand", action="store_true", help="open every thought at the start")

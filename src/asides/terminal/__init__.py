@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typing as _typing
 
-from .layout import describe
-from .screen import Screen
-from .thoughts import Mode, Thoughts, render
+from ._layout import describe
+from ._screen import Screen
+from ._thoughts import Mode, Thoughts, render
 
 if _typing.TYPE_CHECKING:
-    from .style import Style
+    from ._style import Style
 
 __all__ = ["Mode", "Screen", "Style", "Thoughts", "describe", "render"]
 
@@ -17,6 +17,6 @@ __all__ = ["Mode", "Screen", "Style", "Thoughts", "describe", "render"]
 def __getattr__(name: str) -> _typing.Any:
     if name != "Style":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .style import Style  # here, because only a terminal with colours needs it
+    from ._style import Style  # here, because only a terminal with colours needs it
 
     return Style

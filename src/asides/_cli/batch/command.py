@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shlex
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,12 +19,14 @@ import msgspec
 from ..._extras import install_command
 from ...errors import Error, UsageError
 from .. import FAILED, INTERRUPTED, ODD, OK
-from ..filter import find_format
+from ..filter import reading_of, report_unknown_model
+from ..inputs.addresses import check_target, is_remote, local_path
+from ..inputs.files import STANDARD_INPUT, STANDARD_OUTPUT, copy_standard_input, find_inputs
+from ..inputs.kinds import InputKind
 from ..options import Arguments, add_reading, policies
 from ..stats.command import job_count
 from ..stats.read import open_tokenizer
-from ..streams import STDOUT, Interrupt, OutputStream, Streams, complain
-from .addresses import check_target, is_remote, local_path
+from ..streams import STDERR, STDOUT, Interrupt, OutputStream, Streams, complain
 from .workers import RangeWorkers
 
 if TYPE_CHECKING:
@@ -38,14 +41,17 @@ ROW_MEGABYTES = 64.0
 
 DESCRIPTION = """\
 Splits datasets of raw model outputs: thinking, text and calls become columns
-of their own. IN is a file of Parquet, JSON Lines (also .gz, .zst) or Arrow, a
-folder, a glob, or an address such as s3://bucket/*.parquet. OUT is one file or
-address; its ending (.parquet, .jsonl, .jsonl.zst, .arrow...) decides its form.
+of their own. IN is a file of Parquet, Arrow, JSON Lines, a JSON array or CSV
+(these also .gz, .zst), a folder, a glob, an address such as
+s3://bucket/*.parquet, or - for standard input. OUT is one file or address; its
+ending (.parquet, .jsonl, .jsonl.zst, .arrow...) decides its form. - is
+standard output: JSON Lines.
 """
 EXAMPLES = f"""\
 Each row keeps its other columns. The column with the raw text is replaced by
-the columns thinking, text, calls, termination, notices and format (the format
-that was used). Records with several replies (messages, conversations, choices)
+the columns thinking, text, calls, termination, notices, format (the format
+that was used) and beyond (characters after the turn's end that are another
+turn's). Records with several replies (messages, conversations, choices)
 get one column turns instead, with a struct for each reply of the model. A row
 that cannot be read gets the column row_error, is counted, and does not stop
 the job.
@@ -56,7 +62,8 @@ command with --resume to continue.
 
 examples:
   asides batch traces.parquet -o split.parquet
-  asides batch big.parquet -o try.jsonl --sample 100        try 100 rows first
+  asides batch big.parquet -o - --sample 100 | less         try 100 rows first
+  asides batch replies.csv -o split.parquet --model Qwen/Qwen3-8B
   asides batch big.parquet -o split.parquet --jobs auto     use every core
   asides batch big.parquet -o split.parquet --resume        continue a job
   asides batch outputs/ -o split.parquet --field response --format qwen3
@@ -68,7 +75,8 @@ examples:
 
 exit codes:
   {OK}    success
-  {ODD}    more rows could not be read than --fail-above allows; OUT is written
+  {ODD}    more rows could not be read than --fail-above allows, or part of a file
+       is damaged; OUT is written
   {FAILED}    wrong usage, or something could not be read or written
   {INTERRUPTED}  stopped by Ctrl-C; --resume continues
 """
@@ -78,7 +86,7 @@ def run(arguments: list[str]) -> int:
     """`asides batch`."""
     options = _parse(arguments)
     options.output = local_path(options.output)
-    find_format(options.format)
+    report_unknown_model(reading_of(options.format, options.tags, options.model, policies(options)))
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
@@ -87,10 +95,20 @@ def run(arguments: list[str]) -> int:
     try:
         if workers is not None:
             workers.start(_work_for(options))
-        return _plan_and_run(options, arguments, workers)
+        if not _passes_through(options):
+            return _plan_and_run(options, arguments, workers)
+        # Nobody can go on with it later, so nothing of it stays.
+        with TemporaryDirectory(prefix="asides-batch-", dir=options.work) as folder:
+            options.work = folder
+            return _plan_and_run(options, arguments, workers)
     finally:
         if workers is not None:
             workers.end()
+
+
+def _passes_through(options: argparse.Namespace) -> bool:
+    """Whether standard input is read or standard output written, which cannot be done again."""
+    return STANDARD_INPUT in options.files or options.output == STANDARD_OUTPUT
 
 
 def _work_for(options: argparse.Namespace) -> int:
@@ -159,7 +177,7 @@ def _run(
         job.close()
     if not options.keep:
         folder.remove()
-    return _report(options, plan, summary)
+    return _report(options, plan, summary, job.damage)
 
 
 def _warn_of_one_range(options: argparse.Namespace, plan: BatchPlan, folder: PartialFolder, streams: Streams) -> None:
@@ -181,6 +199,8 @@ def _how_to_go_on(options: argparse.Namespace, plan: BatchPlan, folder: PartialF
     again = [argument for argument in arguments if argument not in ("--resume", "--force")]
     if "--force" in arguments and (is_remote(options.output) or os.path.exists(options.output)):
         again.append("--force")
+    if _passes_through(options):
+        return "nothing was written; what passes through standard input or output has to be run again"
     finished = f"{len(folder.finished):,} of {len(plan.ranges):,} ranges are finished in {folder.path}"
     return f"{finished}; continue with: {shlex.join(['asides', 'batch', *again, '--resume'])}"
 
@@ -194,8 +214,8 @@ def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob, s
             for problem in job.problems():
                 file.write(msgspec.json.encode(problem) + b"\n")
     if options.html:
-        from ...analysis.report import report
-        from ...terminal.table import amount
+        from ...analysis._report import report
+        from ...terminal._table import amount
 
         groups = job.groups()
         replies = sum(summary.replies for summary in groups.summaries.values())
@@ -208,10 +228,10 @@ def _write_beside(options: argparse.Namespace, plan: BatchPlan, job: BatchJob, s
         streams.flush()
 
 
-def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary) -> int:
+def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary, damage: list[str]) -> int:
     from .summary import describe
 
-    output = OutputStream(STDOUT)
+    output = OutputStream(STDERR if options.output == STANDARD_OUTPUT else STDOUT)
     if options.json:
         about = {"output": options.output, "inputs": len(plan.inputs), **summary.to_dict()}
         output.write_bytes(json.dumps(about, indent=2).encode() + b"\n")
@@ -222,6 +242,11 @@ def _report(options: argparse.Namespace, plan: BatchPlan, summary: BatchSummary)
         complain(f"texts of more than {options.row_limit:g} MB were not split; --row-limit MB allows longer ones")
     if summary.bad and not options.errors:
         complain("to list the rows that could not be read, add --errors FILE")
+    for each in damage:
+        complain(each)
+    if "damaged" in summary.errors:
+        complain(f"{summary.errors['damaged']:,} rows are lost because their file is damaged; all others are written")
+        return ODD
     if options.fail_above is not None and summary.bad > _allowed(options.fail_above, summary.rows):
         complain(f"{summary.bad:,} of {summary.rows:,} rows could not be read, more than --fail-above allows")
         return ODD
@@ -233,7 +258,6 @@ def _allowed(written: str, rows: int) -> float:
 
 
 def _plan(options: argparse.Namespace) -> BatchPlan:
-    from .inputs import find_inputs
     from .output import output_kind
     from .plan import PlanSizes, make_plan
     from .splitting import SplitSettings
@@ -248,6 +272,8 @@ def _plan(options: argparse.Namespace) -> BatchPlan:
             raise UsageError(f"{path}: there is no folder {folder}")
     if is_remote(options.output):
         check_target(options.output, force=options.force)
+    elif options.output == STANDARD_OUTPUT:
+        pass
     elif os.path.isdir(options.output):
         raise UsageError(f"{options.output}: is a folder; name a file")
     elif os.path.exists(options.output) and not options.force:
@@ -257,6 +283,8 @@ def _plan(options: argparse.Namespace) -> BatchPlan:
     settings = SplitSettings(
         field=options.field or "",
         format=options.format,
+        tags=tuple((opener, closer) for opener, closer in options.tags),
+        model=options.model,
         format_field=options.format_field or "",
         prompt_field=options.prompt_field or "",
         policies=policies(options),
@@ -271,7 +299,10 @@ def _plan(options: argparse.Namespace) -> BatchPlan:
         prefix=options.prefix,
     )
     sizes = PlanSizes(int(options.range_size * MEGABYTE), options.rows, options.sample)
-    return make_plan(find_inputs(options.files, options.output), options.output, settings, sizes)
+    came = copy_standard_input(options.work) if STANDARD_INPUT in options.files else ""
+    reads: InputKind | None = {"traces": "jsonl", "csv": "csv"}.get(options.reads)  # type: ignore[assignment]
+    inputs = find_inputs(options.files, options.output, reads, came)
+    return make_plan(inputs, options.output, settings, sizes)
 
 
 def _job_options(plan: BatchPlan, options: argparse.Namespace) -> dict[str, Any]:
@@ -317,11 +348,18 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         description=DESCRIPTION,
         epilog=EXAMPLES,
     )
-    parser.add_argument("files", nargs="+", metavar="IN", help="a file, a folder, a glob or an address")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or address to write")
+    parser.add_argument("files", nargs="+", metavar="IN", help="a file, a folder, a glob, an address or -")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or address to write, or -")
     reading = parser.add_argument_group("what to read")
     reading.add_argument(
         "--field", metavar="NAME", help="the column with the raw output (default: guessed); a.b is the field b inside a"
+    )
+    reading.add_argument(
+        "--as",
+        dest="reads",
+        choices=("auto", "traces", "csv"),
+        default="auto",
+        help="what an IN is if its name does not show it: JSON Lines (traces) or CSV (default: auto, by first bytes)",
     )
     reading.add_argument("--format-field", metavar="NAME", help="a column with the format of each row")
     reading.add_argument(
@@ -339,7 +377,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="MB",
         help=f"do not split texts longer than this, in megabytes (default: {ROW_MEGABYTES:.0f})",
     )
-    add_reading(parser, start="as in `asides split`", tags=False, limit="--held-limit")
+    add_reading(parser, start="as in `asides split`", model=True, limit="--held-limit")
     writing = parser.add_argument_group("what to write")
     writing.add_argument("--raw", action="store_true", help="add a column raw with the raw text")
     writing.add_argument("--turns", action="store_true", help="write the column turns even for one reply each")
@@ -384,4 +422,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     showing.add_argument("--html", metavar="FILE", help="write the report of `asides stats --html` too")
     showing.add_argument("--json", action="store_true", help="write the summary as JSON")
-    return parser.parse_intermixed_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    if _passes_through(options) and (options.resume or options.keep):
+        parser.error("--resume and --keep need files: standard input and output cannot be read or written again")
+    if options.output == STANDARD_OUTPUT and options.json:
+        parser.error("-o - and --json would write to the same place; name a file for the rows")
+    return options

@@ -1,62 +1,39 @@
-"""What `asides batch` reads: files, folders, globs and fsspec addresses, as ranges of rows that are worked on alone.
+"""The ranges of rows that `asides batch` works on alone, and reading them. `asides._cli.inputs` knows the files.
 
 A range is a few row groups of a Parquet file, a few record batches of an Arrow file, or a stretch of a file of JSON
-Lines from one line's start to another's; a compressed file of JSON Lines cannot be entered in the middle and is one
-range. Ranges are planned before anything is split, from the files' own tables of contents, so that the same inputs and
-options always give the same ranges: `--resume` relies on that. Reading a range never holds more than a batch of it.
+Lines from one line's start to another's; a compressed file, a JSON array and CSV cannot be entered in the middle and
+are one range each. Ranges are planned before anything is split, from the files' own tables of contents, so that the
+same inputs and options always give the same ranges: `--resume` relies on that. Reading a range never holds more than a
+batch of it. What is damaged inside a file costs its own rows, and the rest is read.
 
     inputs = find_inputs(["traces/", "s3://bucket/more-*.parquet"])
     ranges = plan_ranges(inputs, size=32 << 20)
-    for batch in read_tables(inputs[0], ranges[0]): ...       or read_lines, for JSON Lines
+    for batch in read_tables(inputs[0], ranges[0]): ...       or read_lines, for all that is no table
 """
 
 from __future__ import annotations
 
-import glob
-import os
+import errno
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from random import Random
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from ..._extras import install_command
-from ...errors import Error, UsageError
-from ..stats.read import TRACES
-from ..streams import packed_kind
-from .addresses import file_system, is_remote, open_remote, protocol_of, remote_errors
+from ...errors import Error
+from ..inputs.addresses import is_remote
+from ..inputs.files import BatchInput, file_chunks, open_file
+from ..inputs.kinds import TABLES
+from ..inputs.rows import InputRow, rows_of, unpacked
+from ..inputs.tables import BATCH_BYTES, BATCH_ROWS, brief, open_table
 
-InputKind = Literal["parquet", "jsonl", "arrow"]
-Compression = Literal["", "gzip", "zstd"]
-ENDINGS: dict[str, InputKind] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    **dict.fromkeys(TRACES, "jsonl"),
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
-}
-COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-BATCH_ROWS = 2048
-BATCH_BYTES = 8 << 20
-"""Rows, and bytes of JSON Lines, that are in memory at once."""
 CHUNK = 1 << 20
 AHEAD = 8 << 20
 """Bytes of JSON Lines at an address that are fetched at once."""
 LINE_END = 1 << 16
 """Bytes in which the end of a line is looked for."""
-
-
-class BatchInput(msgspec.Struct, frozen=True):
-    """A file, and what shows that it has not changed."""
-
-    path: str
-    kind: InputKind
-    compression: Compression = ""
-    size: int = 0
-    changed: str = ""
-    """When it was last written: nanoseconds, or whatever a remote file system has."""
 
 
 class RowRange(msgspec.Struct, frozen=True):
@@ -66,7 +43,7 @@ class RowRange(msgspec.Struct, frozen=True):
     """The input's number."""
     start: int
     stop: int
-    """Row groups, record batches or, for JSON Lines, bytes; half open."""
+    """InputRow groups, record batches or, for all that is no table, bytes; half open."""
     size: int
     """How much work it is, roughly in bytes."""
     first: int | None = None
@@ -75,190 +52,11 @@ class RowRange(msgspec.Struct, frozen=True):
     """Only these of its rows, from 0 on; None for all."""
 
 
-class Line(msgspec.Struct, frozen=True):
-    """A line of JSON Lines that is not blank."""
+class DamagedRows(msgspec.Struct, frozen=True):
+    """Rows of a table that are damaged."""
 
-    number: int
-    """From 0 on, in its range."""
-    data: bytes
-    size: int
-    """Its bytes; more than `data` has where it is too long to be read."""
-
-
-def kind_of(path: str) -> tuple[InputKind, Compression] | None:
-    """What a file is, by its name."""
-    name = path.lower()
-    compression: Compression = ""
-    for ending, found in COMPRESSIONS.items():
-        if name.endswith(ending):
-            name, compression = name[: -len(ending)], found
-            break
-    kind = next((kind for ending, kind in ENDINGS.items() if name.endswith(ending)), None)
-    return None if kind is None or (compression and kind != "jsonl") else (kind, compression)
-
-
-def find_inputs(given: list[str], output: str = "") -> list[BatchInput]:
-    """Every file that is meant, each once: those of a folder and of a glob sorted, and never the output itself."""
-    own = output if is_remote(output) else os.path.abspath(output) if output else ""
-    found: dict[str, BatchInput] = {}
-    for path in given:
-        if path == "-":
-            raise UsageError(
-                "batch cannot read standard input, because --resume may have to read it again; name a file"
-            )
-        for file in _expand_remote(path) if is_remote(path) else _expand(path):
-            where = file if is_remote(file) else os.path.abspath(file)
-            if own and (where == own or where.startswith(own + ".partial" + os.sep)):
-                if file in given:
-                    raise UsageError(f"{file}: the output cannot be an input too")
-                continue
-            found.setdefault(where, _describe(file))
-    return list(found.values())
-
-
-def _expand(path: str) -> list[str]:
-    if os.path.isdir(path):
-        files = sorted(
-            os.path.join(folder, name)
-            for folder, _, names in os.walk(path)
-            for name in names
-            if kind_of(name) is not None and not name.startswith(".")
-        )
-        if not files:
-            raise UsageError(f"{path}: no file here ends in {', '.join(ENDINGS)}")
-        return files
-    if os.path.exists(path):
-        return [path]
-    files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
-    if not files:
-        raise UsageError(f"{path}: no such file")
-    return [file for each in files for file in _expand(each)]
-
-
-def _expand_remote(path: str) -> list[str]:
-    system, inside = file_system(path)
-    protocol = protocol_of(path)
-    with remote_errors(path):
-        if glob.has_magic(inside):
-            files = sorted(system.glob(inside))
-        elif system.isdir(inside):
-            files = sorted(file for file in system.find(inside) if kind_of(file) is not None)
-        else:
-            return [path]
-    if not files:
-        raise UsageError(f"{path}: no such file")
-    return [f"{protocol}://{file.split('://')[-1]}" for file in files]
-
-
-def _describe(path: str) -> BatchInput:
-    found = kind_of(path) or _sniff(path)
-    if found is None:
-        raise UsageError(
-            f"{path}: neither Parquet nor Arrow nor JSON Lines; the name must end in one of {', '.join(ENDINGS)}"
-        )
-    kind, compression = found
-    if compression and not pa.Codec.is_available(compression):
-        raise UsageError(f"{path}: this pyarrow was built without {compression}: {install_command('pyarrow')}")
-    if is_remote(path):
-        system, inside = file_system(path)
-        with remote_errors(path):
-            about = system.info(inside)
-        changed = next((about[key] for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in about), "")
-        return BatchInput(path, kind, compression, about.get("size") or 0, str(changed))
-    about = os.stat(path)
-    return BatchInput(path, kind, compression, about.st_size, str(about.st_mtime_ns))
-
-
-def _sniff(path: str) -> tuple[InputKind, Compression] | None:
-    """What a file is, by its first bytes."""
-    with closing(open_file(path)) as file:
-        first = file.read(64)
-    packed = packed_kind(first)
-    if packed == "Parquet":
-        return "parquet", ""
-    if packed == "Arrow":
-        return "arrow", ""
-    return ("jsonl", "") if first.lstrip().startswith((b"{", b'"')) else None
-
-
-def open_file(path: str, ahead: int = 0) -> IO[bytes]:
-    """A file, here or at an address, where `ahead` bytes are fetched before they are read."""
-    return open_remote(path, ahead) if is_remote(path) else open(path, "rb")
-
-
-class _ParquetTable:
-    """A Parquet file, by row groups."""
-
-    def __init__(self, file: Any, remote: bool) -> None:
-        # With a buffer, a row group is read as it is needed; without, each of its columns is in memory as a whole. At
-        # an address that is better: few requests for long stretches.
-        self._file = pq.ParquetFile(file, pre_buffer=remote, buffer_size=0 if remote else CHUNK)
-        self.schema = self._file.schema_arrow
-
-    def groups(self) -> Iterator[tuple[int, int]]:
-        """Bytes and rows of each row group."""
-        about = self._file.metadata
-        for number in range(about.num_row_groups):
-            yield about.row_group(number).total_byte_size, about.row_group(number).num_rows
-
-    def batches(self, rows: int, start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        """Batches of so many rows at most, of the groups from `start` to `stop`."""
-        groups = list(range(start, self._file.metadata.num_row_groups if stop is None else stop))
-        yield from self._file.iter_batches(rows, row_groups=groups, use_threads=False)
-
-
-class _ArrowTable:
-    """An Arrow file, by record batches, whether it has a table of contents or is a stream (as `datasets` writes)."""
-
-    def __init__(self, file: Any) -> None:
-        try:
-            self._file = pa.ipc.open_file(file)
-        except pa.ArrowInvalid:
-            file.seek(0)
-            self._file = None
-            self._stream = pa.ipc.open_stream(file)
-        self.schema = (self._file or self._stream).schema
-
-    def groups(self) -> Iterator[tuple[int, int]]:
-        """Bytes and rows of each record batch."""
-        for batch in self._read(0, None):
-            yield batch.nbytes, batch.num_rows
-
-    def batches(self, rows: int, start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        """Batches of so many rows at most, of the record batches from `start` to `stop`."""
-        for batch in self._read(start, stop):
-            for at in range(0, batch.num_rows, rows):
-                yield batch.slice(at, rows)
-
-    def _read(self, start: int, stop: int | None) -> Iterator[Any]:
-        if self._file is not None:
-            for number in range(start, self._file.num_record_batches if stop is None else stop):
-                yield self._file.get_batch(number)
-            return
-        for number, batch in enumerate(self._stream):
-            if number == stop:
-                return
-            if number >= start:
-                yield batch
-
-
-@contextmanager
-def open_table(input: BatchInput) -> Iterator[_ParquetTable | _ArrowTable]:
-    """A file in columns. An Arrow file is mapped into memory, so that batches that are passed over cost nothing."""
-    parquet = input.kind == "parquet"
-    mapped = not parquet and not is_remote(input.path) and input.size
-    with closing(pa.memory_map(input.path) if mapped else open_file(input.path)) as file:
-        try:
-            opened = _ParquetTable(file, is_remote(input.path)) if parquet else _ArrowTable(file)
-        except (pa.ArrowException, OSError) as error:
-            raise UsageError(
-                f"{input.path}: not {'a Parquet' if parquet else 'an Arrow'} file: {_brief(error)}"
-            ) from error
-        yield opened
-
-
-def _brief(error: BaseException) -> str:
-    return str(error).partition("\n")[0].strip() or type(error).__name__
+    num_rows: int
+    reason: str
 
 
 def schema_of(input: BatchInput) -> Any:
@@ -322,11 +120,11 @@ def _sampled(planned: list[RowRange], counts: list[int], sample: int) -> list[Ro
 
 def _ranges(number: int, input: BatchInput, size: int) -> Iterator[tuple[RowRange, int | None]]:
     """The ranges of an input, each with its rows where these are known."""
-    if input.kind == "jsonl":
+    if input.kind not in TABLES:
         for start, stop in _stretches(input, size):
             yield RowRange(number, start, stop, stop - start), None
         return
-    with open_table(input) as table:
+    with _reading(input, "cannot be read"), open_table(input) as table:
         start = weight = rows = at = 0
         for at, (heavy, count) in enumerate(table.groups()):
             if at > start and weight + heavy > size:
@@ -339,8 +137,8 @@ def _ranges(number: int, input: BatchInput, size: int) -> Iterator[tuple[RowRang
 
 
 def _stretches(input: BatchInput, size: int) -> Iterator[tuple[int, int]]:
-    """Bytes of JSON Lines from one line's start to another's."""
-    if input.compression:
+    """Bytes of JSON Lines from one line's start to another's; whatever cannot be entered in the middle is one."""
+    if input.compression or input.kind != "jsonl":
         yield 0, input.size
         return
     with closing(open_file(input.path)) as file:
@@ -368,16 +166,16 @@ def _line_start(file: IO[bytes], at: int) -> int:
 def _count_lines(input: BatchInput, found: RowRange, most: int | None) -> tuple[int, int]:
     """How many lines of a range are not blank, and how many there are in all; reading ends behind `most`."""
     rows = lines = 0
-    for line in _lines(input, found, CHUNK):
+    for row in _rows(input, found, CHUNK):
         lines += 1
-        rows += bool(line.data.strip())
+        rows += not row.blank
         if most is not None and rows > most:
             break
     return rows, lines
 
 
 def read_tables(input: BatchInput, wanted: RowRange) -> Iterator[tuple[list[int] | range, Any]]:
-    """Record batches of a range, each with the numbers of its rows in the range."""
+    """Record batches of a range, each with the numbers of its rows there; `DamagedRows` for rows that are not."""
     before = 0
     take = wanted.take
     for batch in _tables(input, wanted):
@@ -386,17 +184,54 @@ def read_tables(input: BatchInput, wanted: RowRange) -> Iterator[tuple[list[int]
         if take is not None:
             chosen = set(take)
             numbers = [number for number in numbers if number in chosen]
-            batch = batch.take(pa.array([number - (before - batch.num_rows) for number in numbers], pa.int64()))
-        if batch.num_rows:
+            if not isinstance(batch, DamagedRows):
+                batch = batch.take(pa.array([number - (before - batch.num_rows) for number in numbers], pa.int64()))
+        if numbers:
             yield numbers, batch
         if take is not None and before > take[-1]:
             return
 
 
 def _tables(input: BatchInput, wanted: RowRange) -> Iterator[Any]:
+    """Record batches; where one cannot be read, its row group is looked at alone."""
     where = f"{'row groups' if input.kind == 'parquet' else 'record batches'} {wanted.start} to {wanted.stop - 1}"
     with _reading(input, f"{where} cannot be read"), open_table(input) as table:
-        yield from table.batches(BATCH_ROWS, wanted.start, wanted.stop)
+        given = 0
+        try:
+            for batch in table.batches(BATCH_ROWS, wanted.start, wanted.stop):
+                given += batch.num_rows
+                yield batch
+            return
+        except (pa.ArrowException, OSError) as error:
+            if input.kind != "parquet" or not _is_damage(input, error):
+                raise
+        for group, (_, rows) in enumerate(table.groups()):
+            if wanted.start <= group < wanted.stop:
+                yield from _row_group(input, table, group, rows, min(rows, given))
+                given -= min(rows, given)
+
+
+def _row_group(input: BatchInput, table: Any, group: int, rows: int, given: int) -> Iterator[Any]:
+    """The rows of a row group of which so many were read before, as far as they can be."""
+    skip = given
+    try:
+        for batch in table.batches(BATCH_ROWS, group, group + 1):
+            rest = batch.slice(min(skip, batch.num_rows))
+            skip -= batch.num_rows - rest.num_rows
+            if rest.num_rows:
+                given += rest.num_rows
+                yield rest
+    except (pa.ArrowException, OSError) as error:
+        if not _is_damage(input, error):
+            raise
+        yield DamagedRows(rows - given, f"{input.shown}: row group {group} is damaged: {brief(error)}")
+
+
+def _is_damage(input: BatchInput, error: BaseException) -> bool:
+    """Whether what is in a file is wrong, so that reading it again is of no use; not a network that failed."""
+    if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
+        return not is_remote(input.path) and error.errno in (None, errno.EIO)
+    return isinstance(error, pa.ArrowException)
 
 
 @contextmanager
@@ -408,63 +243,43 @@ def _reading(input: BatchInput, what: str) -> Iterator[None]:
     except Error:
         raise
     except expected as error:
-        raise Error(f"{input.path}: {what}: {_brief(error)}") from error
+        raise Error(f"{input.shown}: {what}: {brief(error)}") from error
 
 
-def read_lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[tuple[list[Line], int]]:
-    """Lines of a range that are not blank, in batches, each with how many lines were read until then."""
+def read_lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[tuple[list[InputRow], int]]:
+    """Rows of a range that are not blank, in batches, each with how many lines were read until then."""
     chosen = None if wanted.take is None else set(wanted.take)
-    lines: list[Line] = []
+    batch: list[InputRow] = []
     size = rows = count = 0
     with _reading(input, "cannot be read"):
-        for line in _lines(input, wanted, longest):
+        for row in _rows(input, wanted, longest):
             count += 1
-            if not line.data.strip():
+            if row.blank:
                 continue
             rows += 1
             if chosen is None or rows - 1 in chosen:
-                lines.append(line)
-                size += len(line.data)
-            if size >= BATCH_BYTES or len(lines) >= BATCH_ROWS:
-                yield lines, count
-                lines, size = [], 0
+                batch.append(row)
+                size += len(row.data) or row.size
+            if size >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
+                yield batch, count
+                batch, size = [], 0
             if wanted.take is not None and rows > wanted.take[-1]:
                 break
-    yield lines, count
+    yield batch, count
 
 
-def _lines(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[Line]:
-    """Lines without their ends. Of one that is longer than `longest`, only the beginning."""
-    with closing(open_file(input.path, AHEAD)) as file:
-        source: Any = file
-        if input.compression:
-            source = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), input.compression)
-            left = None
-        else:
-            file.seek(wanted.start)
-            left = wanted.stop - wanted.start
-        number = 0
-        rest = bytearray()
-        skipped = 0
-        while True:
-            chunk = source.read(CHUNK if left is None else min(CHUNK, left))
-            if left is not None:
-                left -= len(chunk)
-            *whole, last = chunk.split(b"\n")
-            for piece in whole:
-                if rest or skipped:
-                    piece = bytes(rest) + piece
-                    rest.clear()
-                data = piece.removesuffix(b"\r")
-                yield Line(number, data[:longest], len(data) + skipped)
-                number, skipped = number + 1, 0
-            rest += last
-            if len(rest) > longest:
-                skipped += len(rest) - longest
-                del rest[longest:]
-            if not chunk:
-                break
-        if rest:
-            yield Line(number, bytes(rest), len(rest) + skipped)
-        with suppress(AttributeError):
-            source.close()
+def _rows(input: BatchInput, wanted: RowRange, longest: int) -> Iterator[InputRow]:
+    """The rows of a range. Where what was compressed is damaged, the last one says so."""
+    number = 0
+    chunks = file_chunks(input.path, wanted.start, wanted.stop, AHEAD)
+    try:
+        for row in rows_of(input.kind, unpacked(chunks, input.compression), longest):
+            number = row.number + 1
+            yield row
+    except OSError as error:
+        if not input.compression or not _is_damage(input, error):
+            raise
+        reason = f"{input.shown}: damaged after {number:,} rows: {brief(error)}"
+        yield InputRow(number, problem=("damaged", reason))
+    except Error as error:
+        raise Error(f"{input.shown}: {error}") from error

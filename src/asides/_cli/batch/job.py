@@ -20,12 +20,15 @@ from typing import IO, Any
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from ...analysis.summary import Groups
+from ...analysis._summary import Groups
 from ...errors import Error
-from ...terminal.progress import Progress
+from ...terminal._progress import Progress
+from ..inputs.files import BatchInput
+from ..inputs.kinds import TABLES
+from ..inputs.tables import BATCH_ROWS
 from ..streams import Interrupt, Streams
 from ..worker_process import serve_tasks
-from .inputs import RowRange, read_lines, read_tables
+from .inputs import DamagedRows, RowRange, read_lines, read_tables, schema_of
 from .manifest import PartialFolder
 from .output import Joining, RangeFile, deliver, finished_file, read_schemas, unify, write_schemas
 from .plan import BatchPlan, kept_columns
@@ -35,7 +38,7 @@ from .workers import RangeWorkers, Task
 
 SECONDS_PER_LINE = 60.0
 """How often progress is written where nobody looks at a screen."""
-LINE_FACTOR = 4
+LINE_FACTOR = 3
 """How much longer than the longest text a line of JSON may be: it has other fields, and escapes."""
 
 
@@ -60,6 +63,8 @@ class RangeDone(msgspec.Struct, frozen=True):
     lines: int = 0
     summary: BatchSummary = msgspec.field(default_factory=BatchSummary)
     failure: str = ""
+    damage: list[str] = []
+    """What of its input is damaged, in words."""
 
 
 class RangeWork:
@@ -84,10 +89,10 @@ class RangeWork:
         plan, wanted = self._plan, task.range
         input = plan.inputs[wanted.input]
         before = wanted.first or 0
-        splitter = RangeSplitter(plan.settings, lambda row: f"{input.path}:{before + row + 1}")
+        splitter = RangeSplitter(plan.settings, lambda row: f"{input.shown}:{before + row + 1}")
         counted = 0
         with self._range_file(task.number, "rows", plan.schema) as output:
-            if input.kind == "jsonl":
+            if input.kind not in TABLES:
                 longest = plan.settings.row_limit * LINE_FACTOR
                 for batch, lines in read_lines(input, wanted, longest):
                     self._check_parent()
@@ -97,11 +102,25 @@ class RangeWork:
             else:
                 for numbers, batch in read_tables(input, wanted):
                     self._check_parent()
+                    if isinstance(batch, DamagedRows):
+                        self._write_damaged(output, input, numbers, splitter, batch.reason)
+                        continue
                     kept = kept_columns(batch.schema, plan.settings.field)
                     output.write_table(batch, kept, splitter.split_table(numbers, batch))
             # Before the range's own file has its name: whoever finds that one finds these.
             self._write_beside(task.number, splitter, output.schemas)
-        return RangeDone(counted, splitter.summary)
+        return RangeDone(counted, splitter.summary, damage=splitter.damage)
+
+    def _write_damaged(
+        self, output: RangeFile, input: BatchInput, numbers: Sequence[int], splitter: RangeSplitter, reason: str
+    ) -> None:
+        """Rows that cannot be read stay rows: all is null but what is wrong with them."""
+        schema = schema_of(input)
+        kept = kept_columns(schema, self._plan.settings.field)
+        for at in range(0, len(numbers), BATCH_ROWS):
+            some = numbers[at : at + BATCH_ROWS]
+            empty = pa.record_batch([pa.nulls(len(some), schema.field(name).type) for name in kept], names=kept)
+            output.write_table(empty, kept, splitter.split_damaged(some, reason))
 
     def _encode(self, task: EncodeTask) -> RangeDone:
         self._check_parent()
@@ -197,6 +216,8 @@ class BatchJob:
         self._output = output
         self._folder = folder
         self._failure = ""
+        self.damage: list[str] = []
+        """What of the inputs is damaged, in words."""
         self._told = False
         """Whether it was told that a Ctrl-C was noticed."""
         self._joining: Joining | None = None
@@ -248,6 +269,7 @@ class BatchJob:
 
         def done(number: int, result: Any) -> None:
             self._failure = self._failure or result.failure
+            self.damage += [each for each in result.damage if each not in self.damage]
             if not result.failure:
                 finished.append((number, result))
 
@@ -279,7 +301,7 @@ class BatchJob:
 
     def _place(self, task: RangeTask | EncodeTask) -> str:
         wanted = self._plan.ranges[task.number]
-        return f"{self._plan.inputs[wanted.input].path} ({wanted.start} to {wanted.stop})"
+        return f"{self._plan.inputs[wanted.input].shown} ({wanted.start} to {wanted.stop})"
 
     def _note(self, number: int, result: RangeDone, progress: BatchProgress) -> None:
         """A range is finished."""
@@ -370,7 +392,7 @@ class BatchJob:
                     )
                     turn = {} if problem.turn is None else {"turn": problem.turn}
                     about = {"code": problem.code, "message": problem.message, "raw": problem.raw}
-                    yield {"file": input.path, **place, **turn, **about}
+                    yield {"file": input.shown, **place, **turn, **about}
 
     def groups(self) -> Groups:
         """The figures of the report."""

@@ -18,7 +18,8 @@ import msgspec
 
 from ... import __version__
 from ...errors import UsageError
-from .inputs import BatchInput, RowRange
+from ..inputs.files import BatchInput
+from .inputs import RowRange
 from .output import sync_folder
 from .summary import BatchSummary
 

@@ -26,11 +26,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from ...errors import UsageError
-from .addresses import is_remote, upload
-from .inputs import COMPRESSIONS, ENDINGS, Compression, InputKind, kind_of
+from ..inputs.addresses import is_remote, upload
+from ..inputs.files import STANDARD_OUTPUT
+from ..inputs.kinds import COMPRESSIONS, ENDINGS, Compression, InputKind, kind_of
+from ..streams import STDOUT, OutputStream
 from .parquet_join import ParquetJoin
 from .records import storable, to_array
 
+OUTPUTS: tuple[InputKind, ...] = ("parquet", "arrow", "jsonl")
 GROUP_BYTES = 32 << 20
 """Bytes of a row group that is written, before it is encoded."""
 JSON_TEXT = {b"asides": b"json"}
@@ -39,9 +42,12 @@ JSON_TEXT = {b"asides": b"json"}
 
 def output_kind(path: str) -> tuple[InputKind, Compression]:
     """What an output is, by its name."""
+    if path == STANDARD_OUTPUT:
+        return "jsonl", ""
     found = kind_of(path)
-    if found is None:
-        endings = ", ".join([*ENDINGS, *(f".jsonl{ending}" for ending in COMPRESSIONS)])
+    if found is None or found[0] not in OUTPUTS:
+        written = [ending for ending, kind in ENDINGS.items() if kind in OUTPUTS]
+        endings = ", ".join([*written, *(f".jsonl{ending}" for ending in COMPRESSIONS)])
         raise UsageError(f"{path}: the name of the output must end in one of {endings}")
     return found
 
@@ -73,7 +79,15 @@ def sync_folder(path: str) -> None:
 
 
 def deliver(made: str, output: str) -> None:
-    """Give a finished file the name of the output, here or at an address: all of it at once."""
+    """Give a finished file the name of the output, here or at an address: all of it at once. `-` is standard output."""
+    if output == STANDARD_OUTPUT:
+        stream = OutputStream(STDOUT)
+        with open(made, "rb") as lines:
+            while piece := lines.readlines(1 << 20):
+                stream.write_bytes(b"".join(piece))
+                stream.flush()
+        os.unlink(made)
+        return
     if is_remote(output):
         upload(made, output)
         os.unlink(made)

@@ -8,24 +8,20 @@ the field with the output and to see whether records are conversations.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from ...analysis.traces import OUTPUT_FIELDS, decode, look_up
-from ...arrow.columns import is_text
+from ...analysis._traces import OUTPUT_FIELDS, look_up
+from ...arrow._columns import is_text
 from ...errors import UsageError
-from .inputs import (
-    BatchInput,
-    Compression,
-    InputKind,
-    RowRange,
-    open_table,
-    plan_ranges,
-    read_lines,
-    schema_of,
-)
+from ..inputs.files import BatchInput
+from ..inputs.kinds import TABLES, Compression, InputKind
+from ..inputs.rows import decoded
+from ..inputs.tables import open_table
+from .inputs import RowRange, plan_ranges, read_lines, schema_of
 from .output import output_kind, unify
 from .records import find_record, is_replaced
 from .splitting import SplitSettings, new_fields
@@ -59,7 +55,7 @@ class PlanSizes(msgspec.Struct, frozen=True):
 def make_plan(inputs: list[BatchInput], output: str, settings: SplitSettings, sizes: PlanSizes) -> BatchPlan:
     """Look at the inputs and decide."""
     kind, compression = output_kind(output)
-    schemas = {input.path: schema_of(input) for input in inputs if input.kind != "jsonl"}
+    schemas = {input.path: schema_of(input) for input in inputs if input.kind in TABLES}
     for path, schema in schemas.items():
         _check_names(path, schema)
     peeked = {input.path: _peek(input) for input in inputs[:PEEK]}
@@ -76,24 +72,19 @@ def make_plan(inputs: list[BatchInput], output: str, settings: SplitSettings, si
 
 def _peek(input: BatchInput) -> list[Any]:
     """The first records of an input, as far as they can be read."""
-    if input.kind == "jsonl":
-        whole = RowRange(0, 0, min(input.size, PEEK_BYTES) if not input.compression else input.size, 0)
+    if input.kind not in TABLES:
+        lines_alone = input.kind == "jsonl" and not input.compression
+        whole = RowRange(0, 0, min(input.size, PEEK_BYTES) if lines_alone else input.size, 0)
         whole = msgspec.structs.replace(whole, take=list(range(PEEK)))
         lines = next(read_lines(input, whole, PEEK_BYTES), ([], 0))[0]
-        return [record for line in lines for record in _decoded(line.data)]
+        return [record for record, problem in map(decoded, lines) if problem is None]
     with open_table(input) as table:
         try:
             first = next(table.batches(PEEK), None)
             return [] if first is None else list(first.slice(0, PEEK).to_pylist())
-        except ValueError:  # Arrow does not check that strings are UTF-8; the rows are read one by one later.
+        except (ValueError, OSError):
+            # Arrow does not check that strings are UTF-8; and what is damaged costs its rows alone. Both come later.
             return []
-
-
-def _decoded(line: bytes) -> Iterator[Any]:
-    try:
-        yield decode(line)
-    except ValueError:
-        return
 
 
 def _check_names(path: str, schema: Any) -> None:
@@ -112,6 +103,7 @@ def _find_field(
         for path, records in peeked.items():
             if path not in schemas:
                 _check_key(path, records, field)
+            _check_text(path, records, field)
         return settings
     for input in inputs:
         records = peeked.get(input.path, [])
@@ -138,6 +130,16 @@ def _check_key(path: str, records: list[Any], field: str) -> None:
     keys = _keys(records)
     if keys and not any(isinstance(record, dict) and _has(record, field) for record in records):
         raise UsageError(f"{path}: no field {field!r}; {_hint(field, keys)}")
+
+
+def _check_text(path: str, records: list[Any], field: str) -> None:
+    """Refuse a field that holds something, and never a model's output."""
+    values = [value for record in records if isinstance(record, dict) and (value := look_up(record, field)) is not None]
+    if values and not any(find_record(record, field).replies for record in records):
+        raise UsageError(
+            f"{path}: the field {field!r} holds no text, but {type(values[0]).__name__} such as "
+            f"{json.dumps(values[0], default=str)[:40]}; it has {_names(_keys(records))}"
+        )
 
 
 def _has(record: dict[str, Any], field: str) -> bool:

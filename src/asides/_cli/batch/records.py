@@ -1,7 +1,7 @@
 """Replies in the records of a batch: which texts have to be split, and the columns that come of them.
 
 A record holds one reply or several: a text under some name, a conversation, the choices of a server's response
-(`asides.analysis.traces` has the shapes). Each reply is a list of parts in which a `Text` is raw output; thinking and
+(`asides.analysis._traces` has the shapes). Each reply is a list of parts in which a `Text` is raw output; thinking and
 calls that stand beside it in fields of their own are parts already. All raw texts of a batch go through the kernel in
 one call, and what it gives is put back in their places.
 
@@ -16,13 +16,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from ...analysis.traces import OUTPUT_FIELDS, find_replies
+from ...analysis._traces import GAP, OUTPUT_FIELDS, find_replies
 from ...message import Message
 from ...parts import Part, Text, Thinking, ToolCall
 
 Reply = tuple[Part, ...]
-GAP = "\n\n"
-"""What stands between texts, and between thoughts, that came in blocks of their own."""
 
 
 class FoundRecord(msgspec.Struct):
@@ -63,6 +61,17 @@ def raw_texts(replies: Sequence[Reply]) -> list[str]:
     return [part.text for reply in replies for part in reply if isinstance(part, Text)]
 
 
+def places_of(owners: Sequence[int], texts: Sequence[str]) -> list[int]:
+    """Where each text stands among those of its record, as `Reading.row_parser` counts them."""
+    counts: dict[int, int] = {}
+    places = []
+    for owner, text in zip(owners, texts, strict=True):
+        place = counts.get(owner, 0)
+        places.append(place if text else 0)
+        counts[owner] = place + bool(text)
+    return places
+
+
 def is_plain(reply: Reply) -> bool:
     """Whether a reply is one text and nothing else, so that what the kernel gives is all there is."""
     return len(reply) == 1 and isinstance(reply[0], Text)
@@ -97,6 +106,7 @@ def compose(reply: Reply, read: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "notices": [code for row in read for code in row["notices"]],
         "format": read[-1]["format"] if read else None,
         "error": None,
+        "beyond": sum(row["beyond"] for row in read),
     }
 
 

@@ -13,7 +13,6 @@ is; records, of JSON Lines or of nested columns, go by way of their replies (`re
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,23 +20,22 @@ from typing import Any
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from ..._api import parse
 from ..._engine.vocabulary import vocabulary_of
 from ...analysis import Figures, analyze
-from ...analysis.summary import EXCERPT, Groups
-from ...analysis.traces import decode, look_up
-from ...arrow.columns import Column
-from ...arrow.columns import is_text as is_text_type
-from ...arrow.rows import RowReaders, read_rows
-from ...arrow.schema import FIGURES, ROW_ERROR, split_type
-from ...arrow.writers import FiguresWriter, SplitWriter, figure_array, strings_array
+from ...analysis._summary import EXCERPT, Groups
+from ...analysis._traces import look_up
+from ...arrow._columns import Column
+from ...arrow._columns import is_text as is_text_type
+from ...arrow._rows import RowReaders, read_rows
+from ...arrow._schema import FIGURES, ROW_ERROR, split_type
+from ...arrow._writers import FiguresWriter, SplitWriter, figure_array, strings_array
 from ...message import Message
 from ...parts import Part, Text
 from ...policies import Policies
-from ..filter import find_format
+from ..filter import reading_of
+from ..inputs.rows import InputRow, decoded
 from ..stats.read import open_tokenizer
-from .inputs import Line
-from .records import FoundRecord, Reply, compose, find_record, is_plain, is_replaced, raw_texts, to_array
+from .records import FoundRecord, Reply, compose, find_record, is_plain, is_replaced, places_of, raw_texts, to_array
 from .summary import BatchSummary
 
 RAW_IN_ERRORS = 1_000_000
@@ -50,6 +48,9 @@ class SplitSettings(msgspec.Struct, frozen=True):
     field: str = ""
     """The column with the output; empty: looked for in every record."""
     format: str = "auto"
+    tags: tuple[tuple[str, str], ...] = ()
+    """Markers around thoughts, in place of a format."""
+    model: str = ""
     format_field: str = ""
     prompt_field: str = ""
     policies: Policies = Policies()
@@ -80,14 +81,16 @@ def reply_type(settings: SplitSettings, large: bool = False) -> Any:
     tokens = bool(settings.tokenizer)
     fields = list(split_type(parts=settings.parts, tokens=tokens, errors=True, large=large))
     if settings.figures:
-        fields.insert(-1, pa.field("figures", FIGURES))
+        fields.append(pa.field("figures", FIGURES))
     return pa.struct(fields)
 
 
 def new_fields(settings: SplitSettings, large: bool = False) -> list[Any]:
     """The columns that are added."""
     type = reply_type(settings, large)
-    fields = [pa.field("turns", pa.list_(type))] if settings.turns else list(type)[:-1]
+    fields = (
+        [pa.field("turns", pa.list_(type))] if settings.turns else [field for field in type if field.name != "error"]
+    )
     fields.append(pa.field("row_error", ROW_ERROR))
     if settings.raw and not settings.turns:
         fields.append(pa.field("raw", pa.large_string() if large else pa.string()))
@@ -127,9 +130,11 @@ class RangeSplitter:
         self.summary = BatchSummary()
         self.groups = Groups(most=sys.maxsize)
         self.problems: list[RowProblem] = []
+        self.damage: list[str] = []
+        """What of the input is damaged, in words."""
         self._settings = settings
         self._place = place
-        self._format = find_format(settings.format)
+        self._reading = reading_of(settings.format, settings.tags, settings.model, settings.policies)
         tokenizer = open_tokenizer(settings.tokenizer) if settings.tokenizer else None
         self._vocabulary = None if tokenizer is None else vocabulary_of(tokenizer)
         self._counts_figures = settings.figures or settings.report
@@ -142,7 +147,7 @@ class RangeSplitter:
         groups = self._groups_of(batch)
         column = batch.column(root)
         if root == settings.field and is_text_type(column.type):
-            format = batch.column(settings.format_field) if settings.format_field else self._format
+            format = batch.column(settings.format_field) if settings.format_field else self._reading.format
             prompt = batch.column(settings.prompt_field) if settings.prompt_field else None
             structs, figures = self._read(column, format, prompt)
             return self._columns(numbers, structs, figures, None, {}, column.null_count, groups, column)
@@ -156,15 +161,15 @@ class RangeSplitter:
         found = [find_record(record, settings.field) for record in records]
         return self._split_found(numbers, records, found, groups)
 
-    def split_lines(self, lines: Sequence[Line]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    def split_lines(self, lines: Sequence[InputRow]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Records without their raw texts, and the new columns."""
         settings = self._settings
         records: list[Any] = []
         found: list[FoundRecord] = []
         for line in lines:
-            record, problem = _decoded(line)
+            record, problem = decoded(line)
             records.append(record)
-            found.append(FoundRecord(error=problem) if problem else find_record(record, settings.field))
+            found.append(FoundRecord(error=problem) if problem else self._found(record))
         taken = {field.name for field in new_fields(settings)}
         kept = []
         for at, (record, reply) in enumerate(zip(records, found, strict=True)):
@@ -184,13 +189,27 @@ class RangeSplitter:
         raw = [line.data for line in lines]
         return kept, self._split_found([line.number for line in lines], records, found, groups, raw)
 
+    def _found(self, record: Any) -> FoundRecord:
+        found = find_record(record, self._settings.field)
+        longest = max((len(text) for text in raw_texts(found.replies)), default=0)
+        if longest > self._settings.row_limit:  # before anything is made of it: a column would hold it twice more
+            reason = f"a text of at least {longest:,} bytes; --row-limit allows more"
+            return FoundRecord(field=found.field, error=("too_long", reason))
+        return found
+
+    def split_damaged(self, numbers: Sequence[int], reason: str) -> dict[str, Any]:
+        """The new columns of rows that cannot be read."""
+        found = [FoundRecord(error=("damaged", reason)) for _ in numbers]
+        groups = [""] * len(numbers) if self._settings.by else None
+        return self._split_found(numbers, [None] * len(numbers), found, groups)
+
     def _split_found(
         self,
         numbers: Sequence[int],
         records: Sequence[Any],
         found: list[FoundRecord],
         groups: list[str] | None,
-        raw: Sequence[bytes] = (),
+        raw: Sequence[bytes | bytearray] = (),
     ) -> dict[str, Any]:
         """The new columns of records."""
         settings = self._settings
@@ -209,12 +228,12 @@ class RangeSplitter:
         counts = [sum(isinstance(part, Text) for part in reply) for reply in replies]
         texts = raw_texts(replies)
         beside = [row for row, count in zip(owners, counts, strict=True) for _ in range(count)]
-        format: Any = self._format
+        format: Any = self._reading.format
         if settings.format_field:
             format = _strings([records[row] for row in beside], settings.format_field)
         prompt = _strings([records[row] for row in beside], settings.prompt_field) if settings.prompt_field else None
         column = strings_array(texts, pa.string())
-        structs, figures = self._read(column, format, prompt)
+        structs, figures = self._read(column, format, prompt, places_of(beside, texts))
         if not all(map(is_plain, replies)):
             structs, figures = self._compose(replies, counts, structs, figures)
             column = None
@@ -239,21 +258,29 @@ class RangeSplitter:
 
     def _analyze(self, reply: Reply) -> Figures:
         parts: list[Part] = []
+        beyond = 0
         for part in reply:
-            parts += parse(part.text, self._format, self._settings.policies).parts if isinstance(part, Text) else [part]
-        return analyze(Message(tuple(parts)), format=self._format)
+            if isinstance(part, Text):
+                read = self._reading.parse(part.text)
+                parts += read.parts
+                beyond += read.beyond[1] - read.beyond[0] if read.beyond is not None else 0
+            else:
+                parts.append(part)
+        return analyze(Message(tuple(parts), beyond=(0, beyond)), format=self._reading.format)
 
-    def _read(self, column: Any, format: Any, prompt: Any) -> tuple[Any, list[Figures | None]]:
+    def _read(
+        self, column: Any, format: Any, prompt: Any, places: Sequence[int] | None = None
+    ) -> tuple[Any, list[Figures | None]]:
         """What the kernel makes of a column: a struct for each row, and figures where they are wanted."""
         settings = self._settings
         texts = Column(column, "the column of texts")
-        readers = RowReaders(format, None, prompt, settings.policies, len(texts))
+        readers = RowReaders(format, None, prompt, settings.policies, len(texts), settings.model or None)
         split = SplitWriter(parts=settings.parts, vocabulary=self._vocabulary, errors=True, large=texts.large)
         if not self._counts_figures:
-            pieces = list(read_rows(texts, readers, split, errors="null", row_limit=settings.row_limit))
+            pieces = list(read_rows(texts, readers, split, errors="null", row_limit=settings.row_limit, places=places))
             return _joined(pieces, split.type), []
         writer = _CountingWriter(split, FiguresWriter(self._vocabulary))
-        pieces = list(read_rows(texts, readers, writer, errors="null", row_limit=settings.row_limit))
+        pieces = list(read_rows(texts, readers, writer, errors="null", row_limit=settings.row_limit, places=places))
         return _joined(pieces, split.type), writer.found
 
     def _columns(
@@ -266,7 +293,7 @@ class RangeSplitter:
         nulls: int,
         groups: list[str] | None,
         texts: Any,
-        lines: Sequence[bytes] = (),
+        lines: Sequence[bytes | bytearray] = (),
     ) -> dict[str, Any]:
         """The new columns; `owners` has the row of each struct, None where each row has one."""
         settings = self._settings
@@ -276,11 +303,9 @@ class RangeSplitter:
         self._note(numbers, structs, owners, errors, texts, lines)
         self._count(rows, structs, figures, owners, errors, nulls, groups, numbers)
         if settings.figures:
-            fields = [*structs.type][:-1]
-            children = structs.flatten()
             structs = pa.StructArray.from_arrays(
-                [*children[:-1], figure_array(figures, FIGURES), children[-1]],
-                fields=[*fields, pa.field("figures", FIGURES), structs.type[-1]],
+                [*structs.flatten(), figure_array(figures, FIGURES)],
+                fields=[*structs.type, pa.field("figures", FIGURES)],
                 mask=structs.is_null(),
             )
         if settings.turns:
@@ -313,10 +338,12 @@ class RangeSplitter:
         owners: list[int] | None,
         errors: dict[int, tuple[str, str]],
         texts: Any,
-        lines: Sequence[bytes],
+        lines: Sequence[bytes | bytearray],
     ) -> None:
         """Remember the rows that could not be read."""
         for row, (code, message) in errors.items():
+            if code == "damaged" and message not in self.damage:
+                self.damage.append(message)
             raw = lines[row][:RAW_IN_ERRORS].decode("utf-8", "backslashreplace") if lines else ""
             self.problems.append(RowProblem(numbers[row], code, message, raw))
         error = structs.field("error")
@@ -371,26 +398,6 @@ class RangeSplitter:
         return [_group({root: value}, by) for value in batch.column(root).to_pylist()]
 
 
-def _decoded(line: Line) -> tuple[Any, tuple[str, str] | None]:
-    """The record of a line, or a code and a message."""
-    if line.size > len(line.data):
-        return None, ("too_long", f"a line of {line.size:,} bytes; --row-limit allows more")
-    try:
-        return msgspec.json.decode(line.data), None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        line.data.decode()
-    except UnicodeDecodeError as error:
-        return None, ("invalid_utf8", f"no UTF-8: byte {error.start} of the line cannot be decoded")
-    try:
-        return decode(line.data), None
-    except json.JSONDecodeError as error:
-        return None, ("no_json", f"not valid JSON: {error.msg}, at character {error.pos + 1} of the line")
-    except ValueError as error:
-        return None, ("no_json", f"not valid JSON: {error}")
-
-
 def _group(record: Any, by: str) -> str:
     value = look_up(record, by) if isinstance(record, dict) else None
     return "" if value is None else value if isinstance(value, str) else str(value)
@@ -406,12 +413,19 @@ def _joined(pieces: list[Any], type: Any) -> Any:
 
 
 def _raw(texts: Any, row: int) -> str:
-    value = texts[row]
-    if not value.is_valid:
+    """The beginning of a text. Its bytes are not copied, as Arrow does for a value of its own."""
+    if texts[row : row + 1].null_count:
         return ""
-    if pa.types.is_dictionary(texts.type):
-        value = value.value
-    return bytes(value.as_buffer()[: 4 * RAW_IN_ERRORS]).decode("utf-8", "backslashreplace")[:RAW_IN_ERRORS]
+    if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
+        _, offsets, data = texts.buffers()
+        wide = 8 if pa.types.is_large_string(texts.type) else 4
+        place = (texts.offset + row) * wide
+        start, stop = (int.from_bytes(offsets[at : at + wide], sys.byteorder) for at in (place, place + wide))
+        found = bytes(data[start : min(stop, start + 4 * RAW_IN_ERRORS)])
+    else:
+        value = texts[row].value if pa.types.is_dictionary(texts.type) else texts[row]
+        found = bytes(value.as_buffer()[: 4 * RAW_IN_ERRORS])
+    return found.decode("utf-8", "backslashreplace")[:RAW_IN_ERRORS]
 
 
 def _lists(structs: Any, owners: list[int] | None, rows: int, errors: dict[int, tuple[str, str]]) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from ...analysis.summary import MOST_GROUPS, NAMELESS, OTHERS
-from ...terminal.table import aligned, clean, percent
+from ...analysis._summary import MOST_GROUPS, NAMELESS, OTHERS
+from ...terminal._table import aligned, clean, percent
 
 
 class BatchSummary(msgspec.Struct):
@@ -24,6 +24,8 @@ class BatchSummary(msgspec.Struct):
     """Replies that think."""
     calls: int = 0
     broken_calls: int = 0
+    beyond: int = 0
+    """Replies that go on beyond their turn."""
     notices: dict[str, int] = {}
     formats: dict[str, int] = {}
     errors: dict[str, int] = {}
@@ -47,12 +49,13 @@ class BatchSummary(msgspec.Struct):
         found = calls.flatten()
         self.calls += len(found)
         self.broken_calls += len(found) - found.field("error").null_count
+        self.beyond += pc.sum(pc.greater(read.field("beyond"), 0)).as_py() or 0
         _add(self.notices, _counts(notices.flatten()))
         _add(self.formats, _counts(formats))
 
     def merge(self, other: BatchSummary) -> None:
         """Count in what another has counted."""
-        for name in ("rows", "nulls", "replies", "thoughts", "calls", "broken_calls"):
+        for name in ("rows", "nulls", "replies", "thoughts", "calls", "broken_calls", "beyond"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("notices", "formats", "errors"):
             _add(getattr(self, name), getattr(other, name))
@@ -101,6 +104,7 @@ def describe(summary: BatchSummary, by: str) -> str:
             ("  that think", _share(summary.thoughts, summary.replies)),
             ("calls", f"{summary.calls:,}"),
             *([("  that may not be run", f"{summary.broken_calls:,}")] if summary.broken_calls else []),
+            *([("replies that go on beyond the turn", f"{summary.beyond:,}")] if summary.beyond else []),
             *([("rows without a text", f"{summary.nulls:,}")] if summary.nulls else []),
             ("rows that could not be read", _share(summary.bad, summary.rows)),
         ],

@@ -19,10 +19,11 @@ from itertools import cycle
 import msgspec
 
 from ..._api import Parser
-from ...events import Event, Notice, PartEnd, PartStart
+from ..._extras import own_command
+from ...events import Event, Notice, PartEnd, PartStart, Retyped
 from ...policies import Start
 from ...terminal import Screen
-from ...terminal.wrap import Wrapped
+from ...terminal._wrap import Wrapped
 from .. import OK
 from ..options import Arguments
 from ..streams import BOLD, DIM, PLAIN, STDOUT, OutputStream
@@ -85,19 +86,20 @@ def scenes() -> list[Scene]:
 def play(scenes: list[Scene], out: OutputStream, *, wait: bool) -> None:
     """Play recordings one after another, at a human pace or at once."""
     bold, dim = out.style(BOLD), out.style(DIM)
+    asides = own_command()
     out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
     for number, scene in enumerate(scenes, 1):
         out.write(f"\n{number}. {scene.title}\n", bold)
         format = f" -f {scene.format}" if scene.format != "auto" else ""
         start = f" --start {scene.start}" if scene.start else ""
-        out.write(f"{textwrap.fill(scene.about, 79)}\n\n  $ model | asides{format}{start}\n\n")
+        out.write(f"{textwrap.fill(scene.about, 79)}\n\n  $ model | {asides}{format}{start}\n\n")
         out.write("The model writes:\n")
         for line in scene.output.split("\n"):
             out.write(f"  {line}\n", dim)
         out.write("\nasides splits it:\n")
         out.flush()
         gutter = Gutter(out, dim)
-        parser = Parser(scene.format, start=scene.start, collect=False)
+        parser = Parser(scene.format, start=scene.start, retype=False, collect=False)
         for chunk in chunks(scene.output):
             if wait:
                 time.sleep(SECONDS_PER_CHUNK)
@@ -175,7 +177,7 @@ class Gutter:
             elif isinstance(event, PartEnd):
                 self._part.end()
                 self._write_notices()
-            else:
+            elif not isinstance(event, Retyped):
                 self._part.write(event.text)
         self._out.flush()
 

@@ -23,7 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._extras import install_command
+from ..._extras import install_command, own_command
 from ...errors import Error
 from ..streams import BOLD, DIM, PLAIN, OutputStream
 from .command import LabelledText
@@ -35,17 +35,17 @@ NEEDED = ("httptools", "uvicorn", "yaml")
 ABSENT = """
 The gateway shows the same over HTTP, to every client. It needs a few packages more:
   {install}
-Then `asides demo` shows it too, and `asides serve` starts it.
+Then `{asides} demo` shows it too, and `{asides} serve` starts it.
 
-Your turn: pipe a model's output into `asides`. `asides --help` has examples.
+Your turn: pipe a model's output into `{asides}`. `{asides} --help` has examples.
 """
 TRY = """
-Your turn. Pipe a model's output into `asides`; `asides --help` has examples.
+Your turn. Pipe a model's output into `{asides}`; `{asides} --help` has examples.
 Or start the gateway, with these recordings until you name a model server:
-  asides serve
+  {asides} serve
 
 and in another terminal talk with it, thoughts shown:
-  asides run recorded-qwen3
+  {asides} run recorded-qwen3
 
 or ask it with curl:
   curl -N http://127.0.0.1:8777/v1/chat/completions \\
@@ -58,9 +58,9 @@ or with any SDK, in Python:
   ollama.Client("http://127.0.0.1:8777")
 
 In front of a real model server:
-  asides serve --upstream http://127.0.0.1:8000/v1
+  {asides} serve --upstream http://127.0.0.1:8000/v1
 
-Or watch it think in a browser: start `asides serve`, and open
+Or watch it think in a browser: start `{asides} serve`, and open
   http://127.0.0.1:8777
 """
 
@@ -114,7 +114,7 @@ def show_gateway(out: OutputStream, *, number: int, wait: bool) -> None:
     """Start a gateway, let each kind of client ask it, and say how to go on. `number` is that of the first."""
     bold, dim = out.style(BOLD), out.style(DIM)
     if not all(find_spec(package) for package in NEEDED):
-        out.write(ABSENT.format(install=install_command("gateway")))
+        out.write(ABSENT.format(install=install_command("gateway"), asides=own_command()))
         out.flush()
         return
     with _gateway(SECONDS_PER_TOKEN if wait else 0.0) as port:
@@ -124,7 +124,7 @@ def show_gateway(out: OutputStream, *, number: int, wait: bool) -> None:
             out.write(f"\n  POST {client.path}  {client.body['model']}: {question}\n\nasides serve sends it:\n")
             _show(out, dim, client, port)
             number += 1
-    out.write(TRY)
+    out.write(TRY.replace("{asides}", own_command()))
     out.flush()
 
 

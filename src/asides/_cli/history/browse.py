@@ -20,9 +20,9 @@ from ..._history.records import local
 from ..._history.text_search import Snippet
 from ...errors import Error, UsageError
 from ...terminal import Screen
-from ...terminal.document import Document
-from ...terminal.layout import PROMPT
-from ...terminal.table import clean, pad, shorten
+from ...terminal._document import Document
+from ...terminal._layout import PROMPT
+from ...terminal._table import clean, pad, shorten
 from .. import INTERRUPTED, OK
 from ..display import read_style
 from ..options import check_style
@@ -32,7 +32,7 @@ from .common import SHORT, first_line, open_store, where
 from .look import question_and_answer
 
 if TYPE_CHECKING:
-    from ...terminal.browser import ListItem
+    from ...terminal._browser import ListItem
 
 AT_ONCE = 100
 """Items that are read at once."""
@@ -53,7 +53,7 @@ def browse(options: argparse.Namespace) -> int:
     if not screen.cursor:
         raise UsageError("browse needs a terminal; `asides history list` lists replies")
     viewer = viewer_library()
-    from ...terminal.browser import Browser, bindings
+    from ...terminal._browser import Browser, bindings
 
     chosen = where(options)
     with open_store(options) as history, open_keyboard() as keyboard:
@@ -177,7 +177,7 @@ class FoundListing:
 
 
 def _item(open: Callable[[], Document], name: str, cells: tuple[str, ...], find: str = "") -> ListItem:
-    from ...terminal.browser import ListItem  # here, because it needs a package that not everyone has
+    from ...terminal._browser import ListItem  # here, because it needs a package that not everyone has
 
     return ListItem(cells, name, open, find)
 

@@ -1,7 +1,8 @@
 """`asides history`: which of its commands was meant, and their options.
 
-Commands that look are in `look`, those that take long or change the store in `work`; what both use is in `common`. Each
-command is a function from its options to an exit code, bound to its parser by `set_defaults(do=...)`.
+Commands that look are in `look`, those that take long or change the store in `work` and `import_files`; what they share
+is in `common`. Each command is a function from its options to an exit code, bound to its parser by
+`set_defaults(do=...)`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import argparse
 from collections.abc import Callable
 
 from ...terminal import Screen
-from ...terminal.answer import definitions
-from ...terminal.viewer_keys import BROWSER_KEYS
-from ..options import Arguments, add_raw, add_reading, add_store, add_style, add_wordwrap
+from ...terminal._answer import definitions
+from ...terminal._viewer_keys import BROWSER_KEYS
+from ..options import Arguments, add_only, add_raw, add_reading, add_store, add_style, add_wordwrap
 from ..streams import STDOUT
 from .browse import browse
 from .common import add_where, number
+from .import_files import import_files
 from .look import grep, list_conversations, list_replies, search, show, stats
-from .work import export, import_lines, purge, reindex, salvage, verify
+from .work import export, purge, reindex, salvage, verify
 
 DESCRIPTION = """\
 Works with saved replies and their thoughts. Nothing is saved until you ask for
@@ -60,18 +62,29 @@ _EXAMPLES = {
     "stats": ("", " --since 30d --json"),
     "grep": (" 'let me (check|verify)'", " -i -C2 wait --since 2d", " -F 'f(x)' --answers", " -c loop"),
     "export": (" > replies.jsonl", " --as parquet -o replies.parquet", " --as files -o thoughts --model 'qwen*'"),
-    "import": (" replies.jsonl", " traces.jsonl --field response -f qwen3"),
+    "import": (
+        " replies.jsonl",
+        " traces.jsonl --field response -f qwen3",
+        " traces.parquet --model Qwen/Qwen3-8B",
+    ),
     "purge": (" --older-than 30d --dry-run", " --older-than 30d", " --match 'secret' -i", " --all --yes"),
     "verify": ("", " --store old.db"),
     "salvage": (" -o replies.jsonl", " --store damaged.db -o replies.jsonl"),
     "reindex": ("", " --store old.db"),
 }
 """What may stand behind each command: the first is what most want."""
+SYNONYMS = {
+    **dict.fromkeys(("delete", "remove", "rm", "del", "clear", "erase"), "purge"),
+    **dict.fromkeys(("ls", "all", "log"), "list"),
+    **dict.fromkeys(("find", "query"), "search"),
+    **dict.fromkeys(("cat", "view", "open", "get"), "show"),
+}
+"""What people type for a command."""
 
 
 def run(arguments: list[str]) -> int:
     """`asides history`."""
-    parser = Arguments(prog="asides history", description=DESCRIPTION, epilog=EXAMPLES)
+    parser = Arguments(prog="asides history", description=DESCRIPTION, epilog=EXAMPLES, synonyms=SYNONYMS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_browsing(commands)
     _add_looking(commands)
@@ -142,7 +155,7 @@ def _add_looking(commands: argparse._SubParsersAction[Arguments]) -> None:
     )
     showing.add_argument("ids", nargs="*", metavar="ID", help="the id of a reply, as `list` prints it")
     what = showing.add_mutually_exclusive_group()
-    what.add_argument("--only", choices=("thinking", "text", "calls"), help="show only this part")
+    add_only(what, "show only this part; answer is the same as text")
     what.add_argument("--json", action="store_true", help="write lines of JSON")
     showing.add_argument(
         "--conversation",
@@ -228,19 +241,35 @@ def _add_working(commands: argparse._SubParsersAction[Arguments]) -> None:
     importing = _command(
         commands,
         "import",
-        import_lines,
-        "save replies from JSON Lines",
-        "Reads what `asides history export` wrote, or records with a model's raw output\n"
-        "in the field text (or raw, output, completion, response, content). The fields\n"
-        "model, agent, time and conversation are used if present; a record without a\n"
-        "time gets the time of the file. A reply that is saved already is skipped, so an\n"
-        "import that was stopped can simply be run again.\n",
+        import_files,
+        "save replies from files",
+        "Reads what `asides history export` wrote, or records with a model's raw output:\n"
+        "JSON Lines, a JSON array, CSV (these also .gz, .zst), Parquet, Arrow. FILE may\n"
+        "also be a folder, a glob or an address such as s3://bucket/*.parquet. Without\n"
+        "FILE, or with `-`, standard input is read.\n\n"
+        "The field with the output is guessed, as by `asides stats`. The fields model,\n"
+        "agent, time and conversation are used if present; a record without a time gets\n"
+        "the time of the file. Each reply of a record with several turns is saved. A\n"
+        "reply that is saved already is skipped, so an import that was stopped can\n"
+        "simply be run again.\n",
     )
-    importing.add_argument("files", nargs="*", metavar="FILE", help="a file of JSON Lines; - or none is standard input")
+    importing.add_argument("files", nargs="*", metavar="FILE", help="a file, a folder, a glob, an address or -")
     importing.add_argument(
-        "--field", default="", metavar="NAME", help="the field with the raw output (default: see above)"
+        "--field",
+        default="",
+        metavar="NAME",
+        help="the field with the raw output (default: guessed); a.b is the field b inside a",
     )
-    add_reading(importing, start="as in `asides split`")
+    importing.add_argument(
+        "--as",
+        dest="reads",
+        choices=("auto", "traces", "csv"),
+        default="auto",
+        help="what a FILE is: JSON (traces) or CSV (default: auto, by its name and its first bytes)",
+    )
+    add_reading(
+        importing, start="as in `asides split`", model="; it is also the model of replies whose record names none"
+    )
 
     purging = _command(
         commands,

@@ -20,10 +20,10 @@ from ..._history import History, ReplyFilter, open, read_time
 from ..._history.records import local
 from ...errors import UsageError
 from ...terminal import Screen
-from ...terminal.answer import fit
-from ...terminal.progress import Progress
-from ...terminal.style import codes
-from ...terminal.table import amount, clean, cut
+from ...terminal._answer import fit
+from ...terminal._progress import Progress
+from ...terminal._style import codes
+from ...terminal._table import amount, clean, cut
 from ..display import read_style
 from ..options import Arguments
 from ..streams import BOLD, DIM, PLAIN, STDERR, STDOUT, OutputStream, complain, sanitized

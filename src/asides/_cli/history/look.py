@@ -23,8 +23,8 @@ from ..._history.records import ThoughtRow, call_record, calls_of, encode_line
 from ..._history.results import ReplyOverview
 from ...errors import UsageError
 from ...parts import Text, Thinking
-from ...terminal.layout import INDENT, PROMPT, elapsed, heading
-from ...terminal.table import aligned, clean, fitted, shorten
+from ...terminal._layout import INDENT, PROMPT, elapsed, heading
+from ...terminal._table import GAP, LEAST, aligned, amount, clean, columns, fitted, shorten
 from .. import INTERRUPTED, ODD, OK
 from ..display import call_line
 from ..options import check_style
@@ -32,8 +32,10 @@ from ..streams import PLAIN, Interrupt, complain
 from .common import SHORT, Page, first_line, moment, open_store, progress, replies, where
 
 T = TypeVar("T")
-NARROWEST, WIDEST = 12, 30
-"""Columns of a model's name, at least and at most, where it has to be shortened."""
+NARROWEST = 12
+"""Columns of a model's name, at least, where it has to be shortened."""
+MODEL = "MODEL"
+"""The head of the column that is shortened first."""
 ARROW = "→ "
 """Between a question and its answer."""
 NO_REPLIES = "no replies are saved yet; `asides --save` and `asides run --save` save them"
@@ -60,7 +62,7 @@ def _show_list(page: Page, listed: list[ReplyOverview]) -> None:
         page,
         ["ID", *(reply.id[:SHORT] for reply in listed)],
         ["TIME", *(moment(reply.time) for reply in listed)],
-        ["MODEL", *(model_name(reply.model, page.width) for reply in listed)],
+        [MODEL, *(clean(reply.model) or "-" for reply in listed)],
         ["SOURCE", *(reply.source for reply in listed)],
         ["THOUGHTS", *(str(reply.thoughts) for reply in listed)],
         [f"QUESTION {ARROW}ANSWER", *(question_and_answer(reply.question, reply.text) for reply in listed)],
@@ -68,15 +70,23 @@ def _show_list(page: Page, listed: list[ReplyOverview]) -> None:
 
 
 def _show_table(page: Page, *table: list[str]) -> None:
-    lines = fitted(table, page.width, spare=("SOURCE", "THOUGHTS", "MODEL", "TIME", "REPLIES"))
+    if page.width is not None:
+        table = _with_models(table, page.width)
+    lines = fitted(table, page.width, spare=("SOURCE", "THOUGHTS", MODEL, "TIME", "REPLIES"))
     page.line(lines[0], page.dim)
     for line in lines[1:]:
         page.line(line)
 
 
-def model_name(name: str, width: int | None) -> str:
-    """A model's name in a table of this width."""
-    return shorten(clean(name), WIDEST if width is None else min(WIDEST, max(NARROWEST, width // 5))) or "-"
+def _with_models(table: tuple[list[str], ...], width: int) -> tuple[list[str], ...]:
+    """The columns with models' names that fit: whole where the last column needs no more than is left, else in half of
+    what the two may share."""
+    *others, last = table
+    taken = sum(max(map(columns, column)) + len(GAP) for column in others if column[0] != MODEL)
+    shared = width - taken - len(GAP)
+    wanted = max(columns(clean(cell[:width])) for cell in last)
+    most = max(NARROWEST, shared - min(wanted, max(LEAST, shared // 2)))
+    return (*([shorten(cell, most) for cell in column] if column[0] == MODEL else column for column in others), last)
 
 
 def question_and_answer(question: str, answer: str) -> str:
@@ -108,7 +118,7 @@ def list_conversations(options: argparse.Namespace) -> int:
             page,
             ["ID", *map(clean, ids)],
             ["TIME", *(moment(each.last) for each in listed)],
-            ["MODEL", *(model_name(each.model, page.width) for each in listed)],
+            [MODEL, *(clean(each.model) or "-" for each in listed)],
             ["REPLIES", *(str(each.replies) for each in listed)],
             ["FIRST QUESTION", *(first_line(each.question) for each in listed)],
         )
@@ -184,7 +194,10 @@ def _show_facts(page: Page, kept: KeptReply) -> None:
         "client": kept.client,
         "format": kept.format,
         "took": f"{kept.reply.times.seconds:.1f} s" if kept.reply.times.seconds is not None else "",
-        "ended": "cut off" if kept.reply.termination == "cut" else "",
+        "ended": "" if kept.reply.complete else "cut off",
+        "beyond": f"{amount(kept.reply.beyond, 'character', 'characters')} after its turn, not read"
+        if kept.reply.beyond
+        else "",
         "odd": ", ".join(notice.code for notice in kept.reply.notices),
     }
     for name, value in facts.items():

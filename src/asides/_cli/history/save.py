@@ -9,8 +9,8 @@ from typing import Any
 from ...errors import Error
 from ...events import Event
 from ...message import Message
-from ...reply.fold import Fold
-from ...reply.reply import Reply, Times
+from ...reply._fold import Fold
+from ...reply._reply import Reply, Times
 from ..streams import complain
 
 

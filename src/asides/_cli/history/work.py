@@ -1,4 +1,4 @@
-"""The long work of `asides history`: export, import and purge; verify, salvage and reindex where a store is damaged.
+"""The long work of `asides history`: export and purge; verify, salvage and reindex where a store is damaged.
 
 All of it goes in whole steps, with progress on a terminal. Ctrl-C is looked at between two steps, so that the store is
 whole whenever a command ends, and the message says how the same command goes on. `verify` and `salvage` also work on a
@@ -12,21 +12,14 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
-from functools import partial
-from itertools import takewhile
 from pathlib import Path
 
-from ..._api import parse
-from ..._descriptor import open_to_read
-from ..._engine.format import Format
 from ..._history import (
     POSTGRES,
     CheckProgress,
     DamagedError,
     History,
     HistoryError,
-    KeptReply,
     PurgeProgress,
     ReplyFilter,
     default_store,
@@ -34,20 +27,13 @@ from ..._history import (
 )
 from ..._history.exports import FOLDER, Export, JsonLinesExport, ParquetExport, PlainFilesExport
 from ..._history.grep import compile_pattern
-from ..._history.imports import read_line
 from ..._history.records import encode_line
 from ...errors import UsageError
-from ...terminal.table import amount
+from ...terminal._table import amount
 from .. import FAILED, INTERRUPTED, ODD, OK
-from ..filter import chosen_format
-from ..options import policies
-from ..streams import STDERR, STDIN, Interrupt, complain, packed_kind, split_lines
+from ..streams import STDERR, Interrupt, complain
 from .common import Page, find_store, open_store, progress, replies, where
 
-BATCH = 200
-BATCH_CHARACTERS = 4 * 1024 * 1024
-MOST_COMPLAINTS = 20
-"""Lines of an import that are complained about one by one."""
 _HOW_TO_GO_ON = {
     "jsonl": "the same command with --resume continues it",
     "files": "the same command continues it",
@@ -114,106 +100,6 @@ def _export_to_output(history: History, chosen: ReplyFilter, interrupt: Interrup
         # Only for a person: a pipeline has a reader that counts for itself.
         complain(f"{'stopped after' if interrupt.came else 'exported'} {replies(done)} to standard output")
     return INTERRUPTED if interrupt.came else OK
-
-
-def import_lines(options: argparse.Namespace) -> int:
-    """Lines of JSON into the store."""
-    format = chosen_format(options)  # once, so that a wrong name is one complaint, and not one for every line
-    code = OK
-    with open_store(options, create=True) as history, Interrupt() as interrupt:
-        for path in options.files or ["-"]:
-            try:
-                if _Import(history, path, options, format).run(interrupt):
-                    code = FAILED
-            except OSError as error:
-                complain(f"{path}: {error.strerror}")
-                code = FAILED
-                continue
-            if interrupt.came:
-                complain("stopped; what was read is saved, and the same command continues")
-                return INTERRUPTED
-    return code
-
-
-class _Import:
-    """One file into the store, a batch at a time."""
-
-    def __init__(self, history: History, path: str, options: argparse.Namespace, format: Format) -> None:
-        self._history = history
-        self._name = "standard input" if path == "-" else path
-        self._descriptor = STDIN if path == "-" else open_to_read(path)
-        about = os.fstat(self._descriptor)
-        # The same for every run over the same file, so that a reply without a time of its own is kept only once.
-        changed = datetime.fromtimestamp(about.st_mtime, UTC) if path != "-" else datetime.now(UTC)
-        self._read = partial(
-            read_line,
-            parse=partial(parse, format=format, policies=policies(options)),
-            format=format.name,
-            time=changed,
-            field=options.field,
-        )
-        size = about.st_size if path != "-" else 0
-        self._progress = progress(f"{os.path.basename(self._name)}: imported", size)
-        self._batch: list[KeptReply] = []
-        self._characters = 0
-        self._new = self._seen = self._problems = 0
-
-    def run(self, interrupt: Interrupt) -> int:
-        """Read the file to its end or to Ctrl-C; returns how many lines could not be read: 1 where it has none."""
-        done = 0
-        interrupt.failure = None
-        lines = self._lines(interrupt)
-        for number, line in enumerate(lines, 1):
-            if number == 1 and (packed := packed_kind(line)):
-                lines.close()
-                complain(f"{self._name}: {packed}; convert or unpack it first, because import reads JSON Lines")
-                return 1
-            done += len(line)
-            if line.strip():
-                self._take(line, number)
-            self._progress.show(done, replies(self._seen))
-        self._flush()
-        self._progress.clear()
-        if interrupt.failure is not None:
-            raise interrupt.failure
-        there = self._seen - self._new
-        complain(
-            f"{self._name}: {replies(self._new)} saved"
-            + (f", {there:,} already there" if there else "")
-            + (f", {amount(self._problems, 'line', 'lines')} skipped" if self._problems else "")
-        )
-        return self._problems
-
-    def _lines(self, interrupt: Interrupt) -> Generator[bytes, None, None]:
-        """The lines, until Ctrl-C; what a pipe holds by then is read, because nobody could read it again."""
-        chunks = interrupt.read(self._descriptor)
-        if self._descriptor != STDIN:
-            chunks = takewhile(lambda chunk: not interrupt.came, chunks)
-        try:
-            yield from split_lines(chunks, lambda: not interrupt.came)
-        finally:
-            if self._descriptor != STDIN:
-                os.close(self._descriptor)
-
-    def _take(self, line: bytes, number: int) -> None:
-        try:
-            reply = self._read(line)
-        except UsageError as error:
-            self._problems += 1
-            if self._problems <= MOST_COMPLAINTS:
-                self._progress.clear()
-                complain(f"{self._name}, line {number}: {error}")
-            return
-        self._seen += 1
-        self._batch.append(reply)
-        self._characters += reply.size
-        if len(self._batch) >= BATCH or self._characters >= BATCH_CHARACTERS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._batch:
-            self._new += self._history.add(self._batch)
-        self._batch, self._characters = [], 0
 
 
 def purge(options: argparse.Namespace) -> int:

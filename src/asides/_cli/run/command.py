@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from ..streams import END_KEYS, READ_SIZE, STDIN, Streams, complain
 if TYPE_CHECKING:
     from ..._config import Config, ModelSettings
     from ..._engine.format import Format
-    from ...client.client import Client, Think
+    from ...client._client import Client, Think
     from .continued import LastTalk
     from .reply import Choices, ReplySaver
 
@@ -52,6 +53,7 @@ examples:
   asides run qwen3 "Why is the sky blue?"        ask once
   asides run qwen3                               a conversation
   asides run                                     with the server's only model
+  asides run "Why is the sky blue?"              the same, asked once
   asides run gpt-oss --url http://gpu:8000/v1    a model on another server
   asides run qwen3 --think=high "Prove it."      let the model think longer
   asides run qwen3 --hidethinking < question.txt
@@ -76,6 +78,8 @@ exit codes:
 LEVELS = ("low", "medium", "high", "max")
 _SWITCHES: dict[str, Think] = {"": True, "true": True, "on": True, "false": False, "off": False}
 _VALUES: dict[str, Think] = _SWITCHES | {level: level for level in LEVELS}
+THINK_VALUES = ("true", "false", *LEVELS)
+"""What a person may write after `--think=`, as the help lists it."""
 
 
 def run(arguments: list[str]) -> int:
@@ -84,7 +88,7 @@ def run(arguments: list[str]) -> int:
     think = None if options.think is None else read_think(options.think)
     # Here, because --help and a wrong flag need none of it.
     from ..._config import load
-    from ...client.client import UpstreamError
+    from ...client._client import UpstreamError
     from .server import addresses, find, only_model, unreached
 
     config = load(options.config, without=("upstreams", "keys"))
@@ -137,7 +141,7 @@ def _choices(options: argparse.Namespace, config: Config, model: str, think: Thi
 def _format(options: argparse.Namespace, settings: ModelSettings) -> str | Format | None:
     """The format that was asked for, else the configured one; None: by the model's name."""
     if options.tags or (settings.tags and not options.format):
-        from ...families.own_tags import own_tags
+        from ...families._own_tags import own_tags
 
         return own_tags(options.tags or settings.tags.items())
     name = options.format or {"none": "passthrough"}.get(settings.format, settings.format)
@@ -171,7 +175,7 @@ def _converse(
     saving: ReplySaver | None,
     before: LastTalk | None,
 ) -> int:
-    from .conversation import Conversation
+    from .conversation import RunSession
     from .folds import ScreenFolds
     from .input import choose
     from .server import greet
@@ -183,7 +187,7 @@ def _converse(
         raise UsageError(
             f"--mouse needs prompt_toolkit ({install_command('prompt-toolkit')}) and a terminal that knows escape codes"
         )
-    conversation = Conversation(
+    conversation = RunSession(
         client, choices, reader, streams, folds,
         choices_for=choices_for, system=options.system, saving=saving,
     )  # fmt: skip
@@ -258,7 +262,7 @@ def read_options(given: list[str]) -> dict[str, Any]:
 
 def read_option(name: str, value: str) -> dict[str, Any]:
     """One field of the request: its value is JSON, or else a text. One that cannot be sent is refused."""
-    from ...client.client import check_extra
+    from ...client._client import check_extra
 
     try:
         found: Any = msgspec.json.decode(value)
@@ -298,18 +302,30 @@ def hint_of(arguments: list[str]) -> str:
     return ""
 
 
+def _take_model(options: argparse.Namespace) -> None:
+    """Tell the model among the words: the first one, unless `-m` names it or it holds a space, as no name does."""
+    words = options.words
+    if options.model is None and words and not re.search(r"\s", words[0].strip()):
+        options.model, *words = words
+    options.prompt = words
+
+
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = Arguments(
         prog="asides run",
-        usage="asides run [options] [MODEL [PROMPT ...]]",
+        usage="asides run [options] [MODEL] [PROMPT ...]",
         description=DESCRIPTION,
         epilog=EXAMPLES,
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="the model's name on the server")
     parser.add_argument(
-        "prompt", nargs="*", metavar="PROMPT", help="the question; text on standard input is put before it"
+        "words",
+        nargs="*",
+        metavar="MODEL PROMPT",
+        help="the model's name on the server (default: run.model of asides.yaml, or the server's only model), and the "
+        "question; text on standard input is put before it. A first word with a space in it is the question",
     )
     asking = parser.add_argument_group("what to ask")
+    asking.add_argument("-m", "--model", metavar="NAME", help="the model; all other words are the PROMPT then")
     asking.add_argument("--url", metavar="URL", help="the server's address, with or without /v1 (default: see below)")
     asking.add_argument(
         "--think",
@@ -363,7 +379,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "-v",
         "--verbose",
         action="store_true",
-        help="after each reply, print its tokens, tokens per second, and the seconds to the first thought and answer",
+        help="after each reply, print its tokens, tokens per second, the seconds to the first thought and answer, and "
+        "how it was read: its format, and where it began and why",
     )
     add_style(showing)
     add_wordwrap(showing)
@@ -379,6 +396,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="the configuration file (default: $ASIDES_CONFIG, or asides.yaml in ~/.config/asides)",
     )
     options = parser.parse_intermixed_args(spell_out(arguments))
+    _take_model(options)
     check_style(options)
     if hint := hint_of(arguments):
         complain(hint)

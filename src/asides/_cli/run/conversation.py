@@ -2,7 +2,7 @@
 
 `Talk` is what the model is reminded of: clean text, without thoughts but for those of turns with calls, which models
 expect back. A question that was refused, or whose reply broke off before any answer, is taken out of it, and `/retry`
-can ask it again. `Conversation` holds the talk, reads what is typed and asks until the model calls nothing more.
+can ask it again. `RunSession` holds the talk, reads what is typed and asks until the model calls nothing more.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...client.client import Client, Reply, UpstreamError, name_some
+from ...client._client import Client, Reply, UpstreamError, name_some
 from ...errors import Error, UsageError
 from ...terminal import Mode, Screen
-from ...terminal.answer import definitions
-from ...terminal.layout import PROMPT, summary
-from ...terminal.screen import COLUMNS
+from ...terminal._answer import definitions
+from ...terminal._layout import PROMPT, summary
+from ...terminal._screen import COLUMNS
 from .. import OK
 from ..streams import STDOUT, Streams
 from .command import read_option, read_think, think_in_words
@@ -60,7 +60,7 @@ COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 """A word behind a slash. `/usr/bin/env` is none, and is sent."""
 
 
-class Conversation:
+class RunSession:
     """One talk with one model."""
 
     def __init__(
@@ -298,7 +298,7 @@ class Conversation:
         self._folds.write_below(thoughts[int(rest or 0) - 1])
 
     def _view(self, rest: str) -> None:
-        from ...terminal.document import Document
+        from ...terminal._document import Document
         from ..view import view_document
 
         if not self._exchanges:

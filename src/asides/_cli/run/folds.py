@@ -8,22 +8,20 @@ written; else the thought is written below.
     folds = ScreenFolds(streams, style)        is given to the display of each reply, and follows what is written
     folds.toggle_last()                        Ctrl-T at the prompt
 
-Every `OutputStream` of a terminal reports what it writes, so that rows are never counted wrong.
+`ScreenRows` counts the rows.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from ...terminal import Screen, Style
-from ...terminal.layout import CLOSED, INDENT, OPEN, fold_line
-from ...terminal.rows import RowCounter
-from ...terminal.sanitize import sanitize
-from ...terminal.style import codes
-from ...terminal.wrap import Wrapped
-from ..streams import PLAIN, STDOUT, OutputStream, Streams
-
-ERASE = "\r\x1b[J"
+from ...terminal import Style
+from ...terminal._layout import CLOSED, INDENT, OPEN, fold_line
+from ...terminal._sanitize import sanitize
+from ...terminal._style import codes
+from ...terminal._wrap import Wrapped
+from ..screen_rows import ERASE, ScreenRows
+from ..streams import PLAIN, Streams
 
 
 class FoldedThought(msgspec.Struct, eq=False):
@@ -36,7 +34,7 @@ class FoldedThought(msgspec.Struct, eq=False):
     """Of its first line."""
 
 
-class ScreenFolds:
+class ScreenFolds(ScreenRows):
     """The thoughts on the screen, and what stands between them. Implements `terminal.thoughts.Folds`."""
 
     def __init__(self, streams: Streams, style: Style, *, mouse: bool = False) -> None:
@@ -44,37 +42,34 @@ class ScreenFolds:
         """Every thought of the conversation, in order."""
         self.action: str = " [show]" if mouse else ""
         """What stands behind the line of a folded thought."""
-        self._streams = streams
+        super().__init__(streams)
         self._mouse = mouse
-        self._screen = Screen(STDOUT)
         self._heading, self._look = (codes(style.heading), codes(style.text)) if self._screen.colour else (PLAIN, PLAIN)
-        self._width, self._height = self._screen.width(), self._screen.height()
-        self._counter = RowCounter()
         self._written: list[str | FoldedThought] = []
         self._begun: int | None = None  # where in `_written` the thought begins that is being written
-        self._drawing = False
-        OutputStream.watch = self._follow
+        self._marked_at = 0  # where in `_written` the mark is
 
     # What is written by others.
 
-    def _follow(self, text: str) -> None:
-        if not self._drawing:
-            self._add(text)
-
     def _add(self, text: str) -> None:
-        self._respect_resize()
-        self._counter.feed(text, self._width)
+        super()._add(text)
         last = self._written[-1] if self._written else None
         if isinstance(last, str) and last.startswith(ERASE) and text.startswith(ERASE):
             self._written.pop()  # a spinner, of which only the last drawing counts
         self._written.append(text)
 
-    def _respect_resize(self) -> None:
-        size = (self._screen.width(), self._screen.height())
-        if size != (self._width, self._height):
-            # What stood there may be laid out anew by the terminal, or may have left the screen.
-            self.forget()
-            self._width, self._height = size
+    def mark(self) -> None:
+        """What is written from here on may be taken back."""
+        super().mark()
+        self._marked_at = len(self._written)
+
+    def take_back(self) -> bool:
+        """Erase what was written since the mark. False where it cannot be."""
+        taken = super().take_back()
+        if taken:
+            del self._written[self._marked_at :]
+            self._begun = None
+        return taken
 
     def begin(self) -> None:
         """The first line of a thought is written next."""
@@ -108,6 +103,7 @@ class ScreenFolds:
 
     def forget(self) -> None:
         """Nobody knows what stands where: thoughts will be written below."""
+        super().forget()
         self._written.clear()
         self._begun = None
 
@@ -119,18 +115,14 @@ class ScreenFolds:
                 if item.row >= self._top:
                     break
                 gone = place + 1
+        if not any(isinstance(item, FoldedThought) for item in self._written[gone:]):
+            gone = len(self._written)
         del self._written[:gone]
-        if self._written and not any(isinstance(item, FoldedThought) for item in self._written):
-            self._written.clear()
+        self._marked_at = max(0, self._marked_at - gone)
 
     def prompt_drawn(self, rows: int) -> None:
         """A prompt of so many rows stands where the cursor is; the screen may have scrolled for it."""
         self._counter.lowest = max(self._counter.lowest, self._counter.row + rows - 1)
-
-    @property
-    def _top(self) -> int:
-        """The first row that is on the screen. What was folded since does not come back from above."""
-        return self._counter.lowest - self._height + 1
 
     # What the person asks for.
 
@@ -168,12 +160,10 @@ class ScreenFolds:
         self._respect_resize()
         if fold not in self._written or fold.row < self._top:
             return False
-        up = self._counter.row - fold.row
         fold.opened = not fold.opened
         below = self._written[self._written.index(fold) :]
         self._streams.flush()
-        self._counter.begin_line(fold.row)
-        self._draw([f"\x1b[{up}A{ERASE}"])
+        self._erase_from(fold.row)
         for item in below:
             if isinstance(item, FoldedThought):
                 item.row = self._counter.row
@@ -190,14 +180,3 @@ class ScreenFolds:
             text = layout.feed(sanitize(item.text)) + layout.finish()
             lines.append(text.join(self._look) + "\n" if text else "")
         return lines
-
-    def _draw(self, lines: list[str]) -> None:
-        """Write without reporting it: it is remembered already."""
-        self._drawing = True
-        output = self._streams.err if self._streams.one_screen else self._streams.out
-        for line in lines:
-            self._counter.feed(line, self._width)
-            output.draw(line)
-        output.flush()
-        self._drawing = False
-        self._streams.err.at_line_start = self._streams.out.at_line_start = True

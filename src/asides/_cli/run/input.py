@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from ...terminal.layout import PROMPT
+from ...terminal._layout import PROMPT
 from ..streams import READ_SIZE, STDIN
 
 if TYPE_CHECKING:

@@ -20,15 +20,17 @@ from uuid import uuid4
 import msgspec
 
 from ..._engine.format import Format
-from ...client.client import Client, Message, Reply, Think
+from ...client._client import Client, Message, Reply, Think
 from ...errors import Error
 from ...policies import DEFAULTS, Policies
-from ...reply.fold import Fold
-from ...reply.items import ReplyEvent, ReplyItem
+from ...reading import Reading
+from ...reply._fold import Fold
+from ...reply._items import ReplyEvent, ReplyItem
 from ...terminal import Mode, Screen, Style
-from ...terminal.answer import definitions
-from ...terminal.thoughts import Folds
-from ..display import ReplyDisplay
+from ...terminal._answer import definitions
+from ...terminal._thoughts import Folds
+from ..display import ReplyDisplay, rows_of
+from ..screen_rows import ScreenRows
 from ..streams import STDERR, Streams
 from .input import ReplyKeys
 
@@ -79,12 +81,18 @@ class SummaryLines:
     def end(self, text: str, summary: str, *, opened: bool) -> None:
         """Nothing: no thought is."""
 
+    def add(self, text: str, summary: str) -> None:
+        """Nothing: no thought is."""
+
 
 def display_reply(streams: Streams, choices: Choices, folds: Folds | None = None, hint: str = "") -> ReplyDisplay:
     """The display for one reply. On a terminal a thought that is not shown is a line with its length."""
     if folds is None and choices.mode != "show" and streams.err.terminal:
         folds = SummaryLines()
-    return ReplyDisplay(streams, mode=choices.mode, style=choices.style, wrap=choices.wrap, folds=folds, hint=hint)
+    rows = folds if isinstance(folds, ScreenRows) else rows_of(streams)
+    return ReplyDisplay(
+        streams, mode=choices.mode, style=choices.style, wrap=choices.wrap, folds=folds, hint=hint, rows=rows
+    )
 
 
 def ask(
@@ -128,7 +136,8 @@ def ask(
         _remark(reply, streams)
     if choices.verbose:
         width = Screen(STDERR).width() - 1
-        for line in ("", *definitions(figures(reply), width)):
+        read = [] if client.reading is None else _how_it_was_read(client.reading)
+        for line in ("", *definitions([*figures(reply), *read], width)):
             streams.line(line)
         streams.flush()
     return Outcome(reply, receiving.stopped, error)
@@ -217,6 +226,10 @@ def figures(reply: Reply) -> list[tuple[str, str]]:
         if seconds is not None:
             facts[name] = f"{seconds:.2f} s"
     return [*facts.items()]
+
+
+def _how_it_was_read(reading: Reading) -> list[tuple[str, str]]:
+    return [("format", reading.format.name), ("begins in", str(reading.begins))]
 
 
 def _remark(reply: Reply, streams: Streams) -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ..._config.schema import Config
-from ...client.client import Client, UpstreamError, name_some
+from ..._extras import own_command
+from ...client._client import Client, UpstreamError, name_some
 from ...errors import Error, UsageError
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -31,9 +32,9 @@ class NothingAnswersError(Error):
     def __init__(self, tried: list[tuple[ServerAddress, str]], config: Config) -> None:
         lines = ["no model server answers; tried:"]
         lines += [f"  {address.source}: {why}" for address, why in tried]
-        gateway = gateway_url(config)
+        gateway, asides = gateway_url(config), own_command()
         lines.append("Start one, or name another with --url. To try it without a model server, start the gateway,")
-        lines.append(f"`asides serve`, in another terminal, and then: asides run recorded-qwen3 --url {gateway}")
+        lines.append(f"`{asides} serve`, in another terminal, and then: {asides} run recorded-qwen3 --url {gateway}")
         super().__init__("\n".join(lines))
 
 

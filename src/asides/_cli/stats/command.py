@@ -1,7 +1,7 @@
 """`asides stats`: how a model thinks, in figures: of a reply, of files of traces, or of the history.
 
 Flags in, exit codes out. Reading and counting are in `read`, the tables for a terminal in `table`, the page that
-`--html` writes in `asides.analysis.report`. What could not be read is reported on standard error, and reading goes on.
+`--html` writes in `asides.analysis._report`. What could not be read is reported on standard error, and reading goes on.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from .. import FAILED, INTERRUPTED, OK
+from ..filter import report_unknown_model
 from ..options import Arguments, add_reading, policies
 from ..streams import STDOUT, Interrupt, OutputStream, Streams
 from .read import Counting, count_files, count_history
 
 if TYPE_CHECKING:
-    from ...terminal.progress import Progress
+    from ...terminal._progress import Progress
     from .jobs import Jobs
 
 DESCRIPTION = """\
 Measures how a model thinks: lengths, steps, questions, turns of mind ("wait",
 "let me check", in several languages), repetition, loops, and thoughts that
-were never closed. FILE is a model's output as text, or a file of traces: JSON
-Lines, each with a raw output in one of its fields. Without FILE, or with `-`,
-standard input is read.
+were never closed. FILE is a model's output as text, or a file of traces with a
+raw output in one of the fields of each: JSON Lines, a JSON array, CSV (these
+also .gz, .zst), Parquet, Arrow; also a folder, a glob or an address such as
+s3://bucket/*.parquet. Without FILE, or with `-`, standard input is read.
 """
 EXAMPLES = f"""\
 The field with the output is guessed (output, response, completion, text...)
@@ -39,6 +41,7 @@ The quality score is a heuristic: it does not judge whether a thought is right.
 examples:
   asides stats reply.txt                   one reply
   asides stats traces.jsonl --by model     compare models
+  asides stats replies.csv --model Qwen/Qwen3-8B
   asides stats --by-file a.jsonl b.jsonl   compare files
   asides stats traces/*.jsonl --by model --html report.html
   asides stats --jobs auto traces.jsonl    use every core
@@ -59,6 +62,7 @@ def run(arguments: list[str]) -> int:
         # A worker makes the format itself: not every one can be sent.
         "format": options.format,
         "tags": options.tags,
+        "model": options.model,
         "policies": policies(options),
         "field": options.field or "",
         "seconds_field": options.seconds_field or "",
@@ -67,6 +71,7 @@ def run(arguments: list[str]) -> int:
         "tokenizer": options.tokenizer or "",
     }
     counting = Counting(**setup)
+    report_unknown_model(counting.reading)
     streams = Streams()
     make_jobs = None
     if options.jobs > 1 and sys.platform == "win32":
@@ -126,7 +131,7 @@ def _show(options: argparse.Namespace, counting: Counting) -> None:
 
 
 def _write_report(path: str, counting: Counting, streams: Streams, *, private: bool) -> None:
-    from ...analysis.report import report
+    from ...analysis._report import report
 
     page = report(counting.groups, title=counting.title(), notes=counting.notes()).encode("utf-8", "replace")
     if path == "-":
@@ -156,7 +161,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         description=DESCRIPTION,
         epilog=EXAMPLES,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a model's output as text, or JSON Lines of traces")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a model's output as text, or a file of traces")
     reading = parser.add_argument_group("what to read")
     reading.add_argument(
         "--history",
@@ -179,9 +184,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     reading.add_argument(
         "--as",
         dest="reads",
-        choices=("auto", "text", "traces"),
+        choices=("auto", "text", "traces", "csv"),
         default="auto",
-        help="what a FILE is (default: auto, by its name and its first line)",
+        help="what a FILE is: one reply (text), JSON (traces), CSV (default: auto, by its name and its first line)",
     )
     reading.add_argument(
         "--jobs",
@@ -191,7 +196,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="processes that count lines of traces (default: 1; 0 or auto: one for each core)",
     )
     reading.add_argument("--tokenizer", metavar="FILE", help="a tokenizer.json: count tokens too")
-    add_reading(parser, start="as in `asides split`")
+    add_reading(parser, start="as in `asides split`", model=True)
     grouping = parser.add_argument_group("what to compare")
     by = grouping.add_mutually_exclusive_group()
     by.add_argument("--by", metavar="FIELD", help="compare the traces by a field, such as model")

@@ -1,9 +1,10 @@
 """Reading for `asides stats`: replies, traces and the history, one record at a time, with progress. Draws no table.
 
-`Counting` holds the figures so far, grouped as `--by` asks, and what could not be read. What a file is, is found out as
-it is read: traces by its name or because its first line is a record with an output, one JSON document where it begins
-as one, else a reply. Lines are counted as they come, so that memory does not grow with a file of traces and Ctrl-C can
-show what was counted until then.
+`Counting` holds the figures so far, grouped as `--by` asks, and what could not be read. Files of traces are read as by
+every command (`asides._cli.inputs`): tables, JSON Lines, a JSON array, CSV, compressed or not. A file whose name does
+not tell is one of them by its first bytes, or because its first line is a record with an output; else it is a reply.
+Rows are counted as they come, so that memory does not grow with a file of traces and Ctrl-C can show what was counted
+until then.
 """
 
 from __future__ import annotations
@@ -12,28 +13,29 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from itertools import chain
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..._api import parse
 from ..._config.values import near, suggestion
-from ..._descriptor import open_to_read
 from ..._extras import install_command
 from ...analysis import analyze
-from ...analysis.figures import analyze_reply
-from ...analysis.summary import EXCERPT, NAMELESS, Groups
-from ...analysis.traces import FoundReplies, decode, find_replies, find_seconds, look_up
-from ...errors import UsageError
+from ...analysis._figures import analyze_reply
+from ...analysis._summary import EXCERPT, NAMELESS, Groups
+from ...analysis._traces import FoundReplies, decode, find_replies, find_seconds, look_up
+from ...errors import Error, UsageError
 from ...message import Message
 from ...parts import Thinking
 from ...policies import DEFAULTS, Policies
-from ...terminal.progress import Progress
-from ...terminal.table import amount
-from ..filter import format_of
-from ..streams import STDIN, Interrupt, Streams, packed_kind, split_lines
+from ...terminal._progress import Progress
+from ...terminal._table import amount
+from ..filter import reading_of
+from ..inputs.files import STANDARD_INPUT, expand
+from ..inputs.kinds import InputKind
+from ..inputs.reader import Reads, ReplyFile
+from ..inputs.rows import InputRow, decoded
+from ..streams import STDIN, Interrupt, Streams
 
 if TYPE_CHECKING:
     from ..._history import KeptReply
@@ -45,7 +47,6 @@ NAMED = 3
 """Oddities of one kind that are named one by one; the rest is only counted."""
 MOST_NAMES = 50
 """Fields of a record that a hint may name."""
-TRACES = (".jsonl", ".ndjson", ".jsonlines")
 
 
 class Counted(msgspec.Struct):
@@ -66,6 +67,7 @@ class Counting:
         *,
         format: str = "auto",
         tags: Sequence[tuple[str, str]] = (),
+        model: str = "",
         policies: Policies = DEFAULTS,
         field: str = "",
         seconds_field: str = "",
@@ -81,7 +83,7 @@ class Counting:
         """Bytes of files, or characters of kept replies, that were read."""
         self.fields: dict[str, int] = {}
         """The fields that outputs were found in, and how often."""
-        self.odd: dict[str, list[str]] = {"not valid JSON": [], "no output found": []}
+        self.odd: dict[str, list[str]] = {"not valid JSON": [], "cannot be read": [], "no output found": []}
         """The first places of each kind of oddity."""
         self.skipped = dict.fromkeys(self.odd, 0)
         self.names: list[str] = []
@@ -90,11 +92,10 @@ class Counting:
         """Files that could not be read, with the reason."""
         self._by_field = by
         self._by_file = by_file
-        self._field = field
+        self.field = field
         self._seconds_field = seconds_field
         self._tokens = load_tokenizer(tokenizer) if tokenizer else None
-        self._format = format_of(format, tags)
-        self._policies = policies
+        self.reading = reading_of(format, tags, model, policies)
 
     def counted(self) -> Counted:
         """What was counted in lines, for `merge`."""
@@ -128,7 +129,7 @@ class Counting:
 
     def count_text(self, text: str, path: str) -> None:
         """Count a reply in."""
-        self._add(self._parse(text), None, path, path if self._by_file else "")
+        self._add(self.reading.parse_row(text), None, path, path if self._by_file else "")
 
     def count_record(self, record: Any, path: str, place: str) -> None:
         """Count the replies of a record in."""
@@ -144,14 +145,18 @@ class Counting:
         for message in found.replies:
             self._add(message, seconds, place, group)
 
-    def count_line(self, line: bytes, path: str, place: str) -> None:
-        """Count a line of a trace file in."""
-        try:
-            record = decode(line)
-        except ValueError:
+    def count_row(self, row: InputRow, path: str, place: str) -> None:
+        """Count a row of a trace file in."""
+        record, problem = decoded(row)
+        if problem is not None and problem[0] == "invalid_utf8" and row.data:
+            with suppress(ValueError):  # one bad byte does not change the figures of a trace
+                record, problem = decode(bytes(row.data)), None
+        if problem is None:
+            self.count_record(record, path, place)
+        elif problem[0] == "no_json":
             self._skip("not valid JSON", place)
         else:
-            self.count_record(record, path, place)
+            self._skip("cannot be read", f"{place}: {problem[1]}")
 
     def count_kept(self, kept: KeptReply) -> None:
         """Count a reply of the history in."""
@@ -164,7 +169,7 @@ class Counting:
 
     def find(self, record: Any) -> FoundReplies:
         """The replies of a record."""
-        return find_replies(record, self._parse, self._field)
+        return find_replies(record, self.reading.row_parser(), self.field)
 
     def group(self, record: Any) -> str:
         """The group of a record."""
@@ -173,18 +178,16 @@ class Counting:
         value = look_up(record, self._by_field)
         return "" if value is None else value if isinstance(value, str) else str(value)
 
-    def _parse(self, text: str) -> Message:
-        return parse(text, self._format, self._policies)
-
     def _add(self, message: Message, seconds: float | None, place: str, group: str) -> None:
-        figures = analyze(message, format=self._format, tokens=self._tokens, seconds=seconds)
+        figures = analyze(message, format=self.reading.format, tokens=self._tokens, seconds=seconds)
         first = next((part.text for part in message.parts if isinstance(part, Thinking)), "")
         self.groups.add(group, figures, place, first[:EXCERPT])
 
     def check_names(self) -> None:
         """`UsageError` where `--field` or `--by` names a field that no record has."""
-        if self._field and not self.fields and self.skipped["no output found"]:
-            raise UsageError(f"no record has an output in the field {self._field!r}{self._meant(self._field)}")
+        if self.field and not self.fields and self.skipped["no output found"]:
+            held = ", which holds no text" if self.field in self.names else self._meant(self.field)
+            raise UsageError(f"no record has an output in the field {self.field!r}{held}")
         if self._by_field and self.names and set(self.groups.summaries) == {NAMELESS}:
             raise UsageError(f"no record has the field {self._by_field!r} to compare by{self._meant(self._by_field)}")
 
@@ -202,8 +205,8 @@ class Counting:
         for kind, count in self.skipped.items():
             if count:
                 places = ", ".join(self.odd[kind]) + (", ..." if count > len(self.odd[kind]) else "")
-                what = amount(count, "line", "lines") if kind == "not valid JSON" else f"in {count:,} of the records"
-                hint = "; --field names the field" if kind == "no output found" and not self._field else ""
+                what = f"in {count:,} of the records" if kind == "no output found" else amount(count, "line", "lines")
+                hint = "; --field names the field" if kind == "no output found" and not self.field else ""
                 notes.append(f"{kind}: {what} ({places}){hint}")
         return notes
 
@@ -219,7 +222,11 @@ class Counting:
         return {
             "files": self.files,
             "fields": self.fields,
-            "skipped": {"no_json": self.skipped["not valid JSON"], "no_output": self.skipped["no output found"]},
+            "skipped": {
+                "no_json": self.skipped["not valid JSON"],
+                "unreadable": self.skipped["cannot be read"],
+                "no_output": self.skipped["no output found"],
+            },
             "unreadable_files": self.failed,
             "by": self.by,
             "all": self.groups.all().to_dict(),
@@ -260,94 +267,97 @@ def open_tokenizer(path: str) -> Any:
 
 def count_files(
     paths: list[str],
-    reads: str,
+    reads: Reads,
     counting: Counting,
     interrupt: Interrupt,
     streams: Streams,
     make_jobs: Callable[[Progress], Jobs] | None = None,
 ) -> None:
-    """Count every file that can be read. Where jobs can be made, they count the lines."""
+    """Count every file that can be read. Where jobs can be made, they count the rows."""
     with Progress(streams.err, total=_sizes(paths), bar=True) as progress, ExitStack() as stack:
         jobs = stack.enter_context(make_jobs(progress)) if make_jobs is not None else None
-        for path in paths:
+        for path in _expanded(paths, counting):
             if interrupt.came:
                 break
             try:
-                descriptor = STDIN if path == "-" else open_to_read(path)
+                _FileCount(path, reads, counting, interrupt, progress, jobs).run()
             except OSError as error:
-                counting.failed.append(f"{path}: {error.strerror}")
-                continue
-            try:
-                counting.files += 1
-                name = "standard input" if path == "-" else path
-                _count_file(name, descriptor, reads, counting, interrupt, progress, jobs)
-            finally:
-                if descriptor != STDIN:
-                    os.close(descriptor)
-            if interrupt.failure is not None:
-                counting.failed.append(f"{path}: {interrupt.failure.strerror}")
-                interrupt.failure = None
+                counting.failed.append(f"{path}: {error.strerror or error}")
+            except Error as error:
+                shown = str(error)
+                counting.failed.append(shown if shown.startswith(path) else f"{path}: {shown}")
         if jobs is not None:
             jobs.finish()
 
 
-def _count_file(
-    path: str,
-    descriptor: int,
-    reads: str,
-    counting: Counting,
-    interrupt: Interrupt,
-    progress: Progress,
-    jobs: Jobs | None,
-) -> None:
-    lines = split_lines(_measured(interrupt.read(descriptor), counting))
-    # Blank lines before the first are kept for a reply and mean nothing in traces.
-    before: list[bytes] = []
-    first = b""
-    for first in lines:
-        if first.strip():
-            break
-        before.append(first)
-    first = first.removeprefix(b"\xef\xbb\xbf") if not before else first
-    # Any bytes could be counted as a reply, and the figures of noise look like figures.
-    if packed := reads != "text" and packed_kind(first):
-        counting.failed.append(f"{path}: {packed}, which `asides batch` reads; with --html it writes the same report")
-        return
-    if reads == "text" or (reads == "auto" and not _is_traces(path, first, counting)):
-        if jobs is not None:
-            jobs.finish()
-        _count_whole(b"\n".join([*before, first, *lines]), path, reads, counting)
-        return
-    if first.lstrip().startswith(b"[") or first.strip() == b"{":
-        whole = b"\n".join([first, *lines])
-        if jobs is not None:
-            jobs.finish()
-        if _count_document(whole, path, counting):
+def _expanded(paths: list[str], counting: Counting) -> Iterator[str]:
+    """The files that are meant; standard input as it is."""
+    for path in paths:
+        try:
+            yield from [path] if path == STANDARD_INPUT else expand(path)
+        except Error as error:
+            counting.failed.append(str(error))
+
+
+class _FileCount:
+    """Counts one file."""
+
+    def __init__(
+        self,
+        path: str,
+        reads: Reads,
+        counting: Counting,
+        interrupt: Interrupt,
+        progress: Progress,
+        jobs: Jobs | None,
+    ) -> None:
+        self._path = path
+        self._name = "standard input" if path == STANDARD_INPUT else path
+        self._reads = reads
+        self._counting = counting
+        self._interrupt = interrupt
+        self._progress = progress
+        self._jobs = jobs
+
+    def run(self) -> None:
+        """Count it."""
+        counting = self._counting
+        with ReplyFile(self._path, self._interrupt, self._reads, self._note) as file:
+            counting.files += 1
+            kind = file.kind()
+            if kind is None and self._reads == "auto" and _is_trace(file.first_line(), counting):
+                kind = "jsonl"
+            if kind is None:
+                self._count_whole(file.read())
+                return
+            for row in file.rows(kind, counting.field):
+                self._count(row, kind)
+                if self._interrupt.came:
+                    break
+
+    def _note(self, size: int) -> None:
+        self._counting.size += size
+
+    def _count(self, row: InputRow, kind: InputKind) -> None:
+        place = f"{self._name}:{row.number + 1}" if kind == "jsonl" else f"{self._name}[{row.number + 1}]"
+        if self._jobs is not None:
+            self._jobs.add(row, self._name, place)
             return
-        first, lines = b"", iter(whole.split(b"\n"))
-    for number, line in enumerate(chain([first] if first else [], lines), start=len(before) + 1):
-        if not line.strip():
-            pass
-        elif jobs is not None:
-            jobs.add(line, path, number)
-        else:
-            counting.count_line(line, path, f"{path}:{number}")
-            counting.show(progress)
-        if interrupt.came:
-            break
+        self._counting.count_row(row, self._name, place)
+        self._counting.show(self._progress)
+
+    def _count_whole(self, data: bytes) -> None:
+        if self._jobs is not None:
+            self._jobs.finish()
+        _count_whole(data, self._name, self._reads, self._counting)
 
 
-def _is_traces(path: str, first: bytes, counting: Counting) -> bool:
-    """Whether a file holds traces: by its name, or because its first line is a record with an output."""
-    if path.lower().endswith((*TRACES, ".json")):
-        return True
-    if not first.lstrip().startswith((b"{", b'"')):
-        return False
+def _is_trace(first: bytes, counting: Counting) -> bool:
+    """Whether a line is a record with an output."""
     try:
-        record = decode(first)
+        return bool(first) and bool(counting.find(decode(first)).replies)
     except ValueError:
         return False
-    return bool(counting.find(record).replies)
 
 
 def _count_whole(data: bytes, path: str, reads: str, counting: Counting) -> None:
@@ -409,9 +419,3 @@ def _sizes(paths: Iterable[str]) -> int:
             return 0
         total += found.st_size
     return total
-
-
-def _measured(chunks: Iterable[bytes], counting: Counting) -> Iterator[bytes]:
-    for chunk in chunks:
-        counting.size += len(chunk)
-        yield chunk

@@ -13,10 +13,10 @@ from math import nan
 
 import msgspec
 
-from ...analysis.figures import PARTS
-from ...analysis.summary import SHARE_EDGES, WORD_EDGES, Summary
-from ...analysis.turns import KINDS
-from ...terminal.table import clean, columns, cut, pad, percent, shorten
+from ...analysis._figures import PARTS
+from ...analysis._summary import SHARE_EDGES, WORD_EDGES, Summary
+from ...analysis._turns import KINDS
+from ...terminal._table import clean, columns, cut, pad, percent, shorten
 from .read import Counting
 
 LABEL = 33
@@ -121,6 +121,7 @@ def rows(whole: Summary) -> list[Row]:
         having("loop", "looping"),
         having("unclosed", "never closed"),
         having("empty", "with an empty thought"),
+        *([having("beyond", "going on beyond the turn")] if whole.totals.get("beyond") else []),
         *(average(name, f"{title}{per}") for name, title in calls if whole.totals.get(name)),
         Row("form of the thoughts" + mean, lambda summary: summary.mean("quality_score"), _score, 1.0),
         *map(part, PARTS),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import IO, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -75,6 +76,16 @@ def open_remote(path: str, ahead: int = 0) -> IO[bytes]:
         except TypeError:  # a file system that has no such choice
             file = system.open(inside, "rb")
     return file
+
+
+def changed_at(path: str) -> datetime | None:
+    """When the file at an address was last written; None where its file system does not tell."""
+    system, inside = file_system(path)
+    try:
+        changed: datetime = system.modified(inside)
+        return changed.astimezone(UTC)
+    except Exception:  # every file system has exceptions of its own, and many no such function
+        return None
 
 
 def check_target(path: str, *, force: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .wrap import TAB, Cells
+from ._wrap import TAB, Cells
 
 _TOKEN = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b([78DM])|[\r\n\t]|[^\x1b\r\n\t]+|\x1b")
 

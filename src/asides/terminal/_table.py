@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 from wcwidth import wcswidth
 
-from .sanitize import sanitize
+from ._sanitize import sanitize
 
 LEAST = 24
 """Columns that the last column of a table has, if others can be left out for it."""

@@ -5,6 +5,7 @@ What is no Markdown, or never closed, is written as it is.
 A line is written as far as it is certain what it is. A mark that may open something waits for its other end; at the end
 of its line, or after `LONGEST_SPAN` characters, it is what it looks like. So nothing is lost, and only what stands
 between two marks comes late. Code blocks are coloured, their fences left out, and their lines are never broken.
+Formulas (`\\(x\\)`, `$x$`, lines between `\\[` and `\\]` or `$$`) are written as they are: a star in one is no mark.
 
     lines = MarkdownLines(lambda: 80, cursor=True)
     lines.feed("- a **bold** word")            "• a \x1b[0;1mbold\x1b[0m word"
@@ -17,15 +18,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .answer import LINE, CodeBlocks
-from .wrap import Wrapped
+from ._answer import LINE, CodeBlocks
+from ._wrap import Wrapped
 
 LONGEST_SPAN = 400
 """A mark whose other end does not come within so many characters is none."""
 BOLD, ITALIC, CODE = "1", "3", "33"
 BULLET, RULE, QUOTE = "•", "─", "│"
 
-_OPENERS = re.compile(r"[`*_]")
+_OPENERS = re.compile(r"[`*_$\\]")
+_FORMULA = re.compile(
+    r"\\\(.+?\\\)|\\\[.+?\\\]|\$\$[^$]+\$\$(?!\$)|\$(?![\s$])(?:\\.|[^$\\])+(?<!\s)\$(?!\d)"  # `$6 to $7` is money
+)
 _SPANS = (
     (re.compile(r"(`+)(?!`)(?P<text>.+?)(?<!`)\1(?!`)"), CODE),
     (re.compile(r"\*\*(?=[^\s*])(?P<text>.+?)(?<=\S)\*\*(?!\*)"), BOLD),
@@ -33,14 +37,42 @@ _SPANS = (
     (re.compile(r"\*(?=[^\s*])(?P<text>[^*]+?)(?<=\S)\*(?!\*)"), ITALIC),
     (re.compile(r"_(?=[^\s_])(?P<text>[^_]+?)(?<=\S)_(?!\w)"), ITALIC),
 )
-_OPENS = re.compile(r"`+(?!`)|(?:\*\*?|_)(?=[^\s*_]|$)")
+_OPENS = re.compile(r"`+(?!`)|(?:\*\*?|_)(?=[^\s*_]|$)|\\(?=[(\[]|$)|\$(?=[^\s$]|$)|\$\$(?!\$)")
 """A mark that may open something; at the end of what has come, it may."""
 _UNDECIDED = re.compile(r"[ \t]*(?:#{1,6}|[-*+_]{1,3}|>|`{1,2}|~{1,2}|(?:`{3}|~{3}).*|[-*_]{3,}[ \t]*)?")
 """The beginning of a line that may still become another kind of line."""
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
 _ITEM = re.compile(r"([ \t]*)[-*+]([ \t]+)")
 _QUOTED = re.compile(r"[ \t]*> ?")
+_FORMULA_CLOSERS = {"\\[": "\\]", "$$": "$$"}
+_LONGEST_LINE = 4000
+"""As much of a line as is looked at to see whether a formula of several lines ends there."""
 _RULE = re.compile(r" {0,3}(?:-{3,}|\*{3,}|_{3,})[ \t]*")
+
+
+class FormulaLines:
+    """Follows formulas of several lines through a text in pieces. A blank line ends one, as it does in TeX."""
+
+    def __init__(self) -> None:
+        self._closer = ""
+        self._line = ""
+
+    @property
+    def inside(self) -> bool:
+        """Whether the line that is being written stands in a formula, or is the one that ends it."""
+        return bool(self._closer)
+
+    def feed(self, piece: str) -> None:
+        """Take more of a line; at most its last character is a line end."""
+        self._line += piece[: _LONGEST_LINE - len(self._line)]
+        if not piece.endswith("\n"):
+            return
+        line, self._line = self._line.strip(), ""
+        if not self._closer:
+            closer = _FORMULA_CLOSERS.get(line[:2], "")
+            self._closer = closer if closer not in line[2:] else ""
+        elif not line or self._closer in line:
+            self._closer = ""
 
 
 class MarkdownLines:
@@ -50,6 +82,7 @@ class MarkdownLines:
         """`width` and `cursor` are those of `AnswerLines`."""
         self._wrapped = Wrapped(width, cursor=cursor, indent="", whole=True)
         self._blocks = CodeBlocks()
+        self._formulas = FormulaLines()
         self._width = width
         self._held = ""  # what is not certain yet
         self._begun = False  # whether it is certain what kind of line this is
@@ -70,8 +103,12 @@ class MarkdownLines:
             self._wrapped.interrupt()
 
     def _add(self, piece: str) -> str:
-        inside = self._blocks.inside
+        inside, formula = self._blocks.inside, self._formulas.inside
         self._blocks.feed(piece)
+        if not inside:
+            self._formulas.feed(piece)
+            if formula:
+                return self._wrapped.feed(piece)
         self._held += piece.rstrip("\n")
         ends = piece.endswith("\n")
         if inside:
@@ -142,8 +179,14 @@ class MarkdownLines:
 
     def _span(self, *, final: bool) -> str | None:
         """What begins with a mark; None while it is not certain what it is."""
-        opens = _OPENS.match(self._held) if not (self._held[0] == "_" and self._before.isalnum()) else None
-        if opens is not None:
+        mark = self._held[0]
+        literal = (mark == "_" and self._before.isalnum()) or (mark == "$" and self._before == "\\")
+        if not literal and _OPENS.match(self._held):
+            if formula := _FORMULA.match(self._held):
+                if formula.end() == len(self._held) and not final:
+                    return None
+                self._held = self._held[formula.end() :]
+                return self._write(formula[0], self._look)
             for pattern, look in _SPANS:
                 found = pattern.match(self._held)
                 if found is None:
@@ -154,11 +197,11 @@ class MarkdownLines:
                 return self._write_span(found["text"], look)
             if not final and len(self._held) < LONGEST_SPAN:
                 return None
-        run = len(self._held) - len(self._held.lstrip(self._held[0]))
+        run = len(self._held) - len(self._held.lstrip(mark))
         if run == len(self._held) and not final:
             return None
-        literal, self._held = self._held[:run], self._held[run:]
-        return self._write(literal, self._look)
+        written, self._held = self._held[:run], self._held[run:]
+        return self._write(written, self._look)
 
     def _write_span(self, text: str, look: str) -> str:
         looks = ";".join(each for each in (self._look, look) if each)

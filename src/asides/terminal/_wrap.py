@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from .layout import INDENT
+from ._layout import INDENT
 
 NARROW = 12
 """Below this many columns nothing is indented."""

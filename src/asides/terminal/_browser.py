@@ -17,11 +17,11 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
 from ..errors import Error
-from .answer import definitions
-from .document import Document
-from .table import fitted, pad
-from .viewer import ENTER, bind_ending, bind_typing
-from .viewer_keys import BROWSER_KEYS
+from ._answer import definitions
+from ._document import Document
+from ._table import fitted, pad
+from ._viewer import ENTER, bind_ending, bind_typing
+from ._viewer_keys import BROWSER_KEYS
 
 HINTS = ("Enter open", "/ search", "c conversations", "? help")
 

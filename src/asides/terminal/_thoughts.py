@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta
-from .layout import CLOSED, HEADING, INDENT, Indented, LineLayout, describe, elapsed, fold_line, heading, summary
-from .screen import COLUMNS
+from ._layout import CLOSED, HEADING, INDENT, Indented, LineLayout, describe, elapsed, fold_line, heading, summary
+from ._screen import COLUMNS
 
 # What a pipe does not need is imported when it is needed, because the filter must start fast.
 if TYPE_CHECKING:
-    from .sanitize import Sanitizer
-    from .style import Style
+    from ._sanitize import Sanitizer
+    from ._style import Style
 
 Mode = Literal["show", "collapse", "hide"]
 """How a thought is shown: in full, as one line with its length, or not at all."""
@@ -46,6 +46,9 @@ class Folds(Protocol):
 
     def end(self, text: str, summary: str, *, opened: bool) -> None:
         """The thought has been written: all of it, or its summary alone."""
+
+    def add(self, text: str, summary: str) -> None:
+        """A thought has no line of its own on the screen."""
 
 
 class Thoughts:
@@ -94,6 +97,8 @@ class Thoughts:
         self._count = 0
         self._kind = ""
         self._index = -1  # of the part that is open
+        self._begun = 0.0
+        self._stood = (self._before, False)  # before the part that is open
         self._text: list[str] = []  # of the thought that is open, where it can be folded
         self._layout: LineLayout | None = None
         self._sanitizer: Sanitizer | None = None
@@ -105,7 +110,7 @@ class Thoughts:
         """A name that somebody else gave, as it may be shown here."""
         if not self._sanitize:
             return name
-        from .sanitize import sanitize
+        from ._sanitize import sanitize
 
         return sanitize(name)
 
@@ -147,6 +152,37 @@ class Thoughts:
             self._start(event)
         elif isinstance(event, PartEnd) and event.index == self._index:
             self._close(complete=event.complete)
+
+    def retype(self, text: str, take_back: Callable[[], bool]) -> bool:
+        """The open part, which has ended, is of the other kind: its words are a thought, or the answer.
+
+        `take_back` erases what was written of it and says whether it could. Words that are a thought are then shown as
+        one, else they stay. True where nothing is left of how they stood first. The answer itself is not written here.
+        """
+        index, begun, was = self._index, self._begun, self._kind
+        if was == "thinking":
+            self._stop_spinner()
+            taken = self._layout is None or take_back()
+            if not taken:
+                self._end_lines(complete=True)
+                self._before = "thought"
+            self._layout, self._line_open = None, False
+            self._count -= 1
+        else:
+            taken = take_back()
+            if not taken and self._folds is not None:
+                self._folds.add(text, summary(text, self._clock() - begun, complete=True))
+        if taken:
+            self._before, self._answer_open = self._stood
+        if taken or was == "thinking":
+            self._kind = ""
+            self._start(PartStart(index, "text" if was == "thinking" else "thinking"))
+            self._begun = begun
+            if was == "thinking":
+                self._note_answer(text)
+            else:
+                self._grow(text)
+        return taken
 
     def tick(self) -> None:
         """Time has passed: move the spinner."""
@@ -206,6 +242,8 @@ class Thoughts:
         # A server that has split a reply itself may end a part after the next has begun.
         self._close(complete=True)
         self._kind, self._index = event.kind, event.index
+        self._begun = self._clock()
+        self._stood = (self._before, self._answer_open)
         if event.kind == "thinking":
             self._start_thought()
         elif event.kind == "tool_call":
@@ -219,7 +257,6 @@ class Thoughts:
 
     def _start_thought(self) -> None:
         self._count += 1
-        self._begun = self._clock()
         self._characters = 0
         self._text.clear()
         if self._mode == "show":
@@ -233,7 +270,7 @@ class Thoughts:
         self._send(self._title() + "\n")
         self._layout = _new_layout(self._width, cursor=self._cursor)
         if self._sanitize:
-            from .sanitize import Sanitizer
+            from ._sanitize import Sanitizer
 
             self._sanitizer = Sanitizer()
 
@@ -260,13 +297,8 @@ class Thoughts:
         self._stop_spinner()
         seconds = self._clock() - self._begun
         opened = self._layout is not None
-        if self._layout is not None:
-            # The sanitizer may hold a carriage return, which could have been half of a line end.
-            rest = self._layout.feed(self._sanitizer.finish()) if self._sanitizer is not None else ""
-            self._send_words(rest + self._layout.finish())
-            self._layout = None
-            self._send(("\n" if self._line_open else "") + ("" if complete else f"{INDENT}{CUT}\n"))
-            self._line_open = False
+        if opened:
+            self._end_lines(complete=complete)
         elif self._folds is not None:
             self._begin_fold()
             length = summary("".join(self._text), seconds, complete=complete)
@@ -282,6 +314,17 @@ class Thoughts:
         if self._folds is not None:
             text = "".join(self._text)
             self._folds.end(text, summary(text, seconds, complete=complete), opened=opened)
+
+    def _end_lines(self, *, complete: bool) -> None:
+        """Write what is left of a thought that is shown, to the end of its line."""
+        if self._layout is None:
+            return
+        # The sanitizer may hold a carriage return, which could have been half of a line end.
+        rest = self._layout.feed(self._sanitizer.finish()) if self._sanitizer is not None else ""
+        self._send_words(rest + self._layout.finish())
+        self._layout = None
+        self._send(("\n" if self._line_open else "") + ("" if complete else f"{INDENT}{CUT}\n"))
+        self._line_open = False
 
     def _separation(self) -> str:
         """What parts the heading from what stands before it."""
@@ -319,7 +362,7 @@ def _codes(style: Style | None, *, colour: bool) -> tuple[tuple[str, str], tuple
     """The escape codes around a heading and around a thought; empty without colour."""
     if not colour:
         return ("", ""), ("", "")
-    from .style import Style, codes
+    from ._style import Style, codes
 
     style = style or Style()
     return codes(style.heading), codes(style.text)
@@ -328,7 +371,7 @@ def _codes(style: Style | None, *, colour: bool) -> tuple[tuple[str, str], tuple
 def _new_layout(width: Callable[[], int] | None, *, cursor: bool) -> LineLayout:
     if width is None:
         return Indented()
-    from .wrap import Wrapped
+    from ._wrap import Wrapped
 
     return Wrapped(width, cursor=cursor)
 
@@ -390,8 +433,14 @@ def render(
     """All thoughts of a message as lines, a blank line between them. Numbered when there are several.
 
     With `collapse` each is one line with its length. Control characters in them are made visible.
+
+    Examples:
+        >>> from asides.terminal import render
+        >>> print(render(["2+2 is 4."], width=40), end="")
+        Thinking
+          2+2 is 4.
     """
-    from .sanitize import sanitize as sanitized
+    from ._sanitize import sanitize as sanitized
 
     heading_codes, text_codes = _codes(style, colour=colour)
     blocks: list[str] = []

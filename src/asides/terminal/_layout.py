@@ -26,7 +26,13 @@ def heading(number: int, *, several: bool) -> str:
 
 
 def describe(characters: int, seconds: float = 0.0) -> str:
-    """The length of a thought in words, and how long it took where that was a second or more."""
+    """The length of a thought in words, and how long it took where that was a second or more.
+
+    Examples:
+        >>> from asides.terminal import describe
+        >>> describe(600, 12.4)
+        '600 characters, 12 s'
+    """
     length = f"{characters:,} character{'' if characters == 1 else 's'}"
     return f"{length}, {elapsed(seconds)}" if seconds >= 1 else length
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Event, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
 from ..parts import Kind, Part, Thinking, ToolCall
-from .layout import INDENT, describe, heading
-from .sanitize import Sanitizer
-from .wrap import Wrapped
+from ._layout import INDENT, describe, heading
+from ._sanitize import Sanitizer
+from ._wrap import Wrapped
 
 LONGEST_LINE = 4000
 """Longer lines are cut, so that wrapping one never takes long."""
@@ -47,6 +47,13 @@ class Block:
         """More of it has come."""
         self.length += len(text)
         self._append(self._sanitizer.feed(text))
+
+    def trim(self) -> None:
+        """Whitespace at the start of a text is none of a thought."""
+        while len(self.lines) > 1 and not self.lines[0].strip():
+            self.length -= len(self.lines.pop(0)) + 1
+        self.length -= len(self.lines[0]) - len(self.lines[0].lstrip())
+        self.lines[0] = self.lines[0].lstrip()
 
     def end(self, event: PartEnd) -> None:
         """No more will come."""
@@ -105,6 +112,21 @@ class Document:
                 self._start(event)
             elif isinstance(event, PartEnd):
                 self.blocks[-1].end(event)
+            elif isinstance(event, Retyped):
+                self._retype(event.kind)
+
+    def _retype(self, kind: Kind) -> None:
+        """The last block, which is open, is of the other kind."""
+        block = self.blocks[-1]
+        block.kind = kind
+        self._wrapped.clear()
+        if kind == "thinking":
+            self.thoughts.append(len(self.blocks) - 1)
+            block.number, block.shown = len(self.thoughts), self._shown
+            block.trim()
+        else:
+            self.thoughts.pop()
+            block.number, block.shown = 0, True
 
     def _start(self, event: PartStart) -> None:
         if event.kind == "thinking":

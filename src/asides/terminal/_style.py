@@ -23,9 +23,11 @@ PLAIN: Codes = ("", "")
 class Style(msgspec.Struct, frozen=True):
     """The look of thoughts. Each is a colour, `bold`, `dim`, `italic`, `underline`, `plain`, or some joined by `+`."""
 
-    heading: str = "blue"
+    # No colour of a palette can be read on every background, and a terminal's own foreground can. Faint is that of the
+    # terminal too, so that the answer, which has no look, is always the louder one.
+    heading: str = "bold"
     """The look of the line above a thought."""
-    text: str = "cyan"
+    text: str = "dim"
     """The look of the thought itself."""
 
     def __post_init__(self) -> None:
@@ -34,7 +36,7 @@ class Style(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, words: str) -> Style:
-        """A style from `heading=blue,text=cyan` (either may be left out), or from one look for both, such as `dim`."""
+        """A style from `heading=bold,text=dim` (either may be left out), or from one look for both, such as `dim`."""
         if words == "default":
             return cls()
         if "=" not in words:
@@ -44,7 +46,7 @@ class Style(msgspec.Struct, frozen=True):
             name, equals, value = (piece.strip() for piece in pair.partition("="))
             if name not in ("heading", "text") or not equals or name in given:
                 raise UsageError(
-                    f"cannot read the style {words!r}: write it as heading=blue,text=cyan or as one of {NAMES}"
+                    f"cannot read the style {words!r}: write it as heading=bold,text=dim or as one of {NAMES}"
                 )
             given[name] = value
         return cls(**given)
@@ -86,19 +88,19 @@ def _number(word: str) -> str:
     )
 
 
-def sheet(style: Style) -> dict[str, str]:
-    """The style in the words of prompt_toolkit."""
-    return {"heading": _words(style.heading), "thought": _words(style.text), "call": "bold"}
+def sheet(style: Style, *, dim: bool) -> dict[str, str]:
+    """The style in the words of prompt_toolkit, which has one for `dim` only in newer releases."""
+    return {"heading": _words(style.heading, dim), "thought": _words(style.text, dim), "call": "bold"}
 
 
-def _words(look: str) -> str:
+def _words(look: str, dim: bool) -> str:
     words: list[str] = []
     for number in (_number(word) for word in _split(look)):
         kind, *values = number.split(";")
         if kind == "38":
             red, green, blue = map(int, values[1:]) if values[0] == "2" else _shade(int(values[1]))
             words.append(f"#{red:02x}{green:02x}{blue:02x}")
-        elif number in _WORDS:
+        elif number in _WORDS and (dim or _WORDS[number] != "dim"):
             words.append(_WORDS[number])
     return " ".join(words)
 
@@ -109,7 +111,7 @@ _WORDS = {
     **{str(90 + number): f"ansibright{name}" for number, name in enumerate(_NAMES[:-1])},
     "97": "ansiwhite",
     "1": "bold",
-    "2": "ansibrightblack",  # it has no word for dim in all of its releases
+    "2": "dim",
     "3": "italic",
     "4": "underline",
 }

@@ -22,14 +22,15 @@ from prompt_toolkit.layout import HSplit, Layout, UIContent, UIControl, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth, create_output
+from prompt_toolkit.styles import Attrs
 from prompt_toolkit.styles import Style as Sheet
 
 from ..parts import Kind
-from .answer import definitions
-from .document import HEADING, Document, Place
-from .layout import CLOSED, OPEN, describe
-from .style import Style, sheet
-from .viewer_keys import KEYS
+from ._answer import definitions
+from ._document import HEADING, Document, Place
+from ._layout import CLOSED, OPEN, describe
+from ._style import Style, sheet
+from ._viewer_keys import KEYS
 
 WHEEL_ROWS = 3
 ENTER = ("enter", "c-j")
@@ -346,7 +347,7 @@ def on_whole_screen(
     made: Application[bool] = Application(
         layout=Layout(HSplit([Window(control), Window(FormattedTextControl(viewer.status), height=1)])),
         key_bindings=keys,
-        style=Sheet.from_dict(sheet(style)),
+        style=Sheet.from_dict(sheet(style, dim="dim" in Attrs._fields)),
         color_depth=None if colour else ColorDepth.DEPTH_1_BIT,
         full_screen=True,
         mouse_support=True,
