@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 from .._history import History, ReplyFilter
-from ..analysis.chart_figures import DEFINITIONS, chart_figures
-from ..analysis.figures import analyze_reply
-from ..analysis.summary import Groups, Summary
+from ..analysis._chart_figures import DEFINITIONS, chart_figures
+from ..analysis._figures import analyze_reply
+from ..analysis._summary import Groups, Summary
 
 MOST_REPLIES = 20_000
 """The newest that are counted."""

@@ -17,7 +17,7 @@ from .._history.records import encode_line
 from .._history.text_search import Snippet
 from ..errors import UsageError
 from ..parts import Thinking
-from ..reply.reply import Times
+from ..reply._reply import Times
 from .splitting import write_parts
 
 QUESTION, ANSWER = 200, 300

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .._api import read_whole
 from .._engine.format import Format, thinking_pair
-from .._engine.parser import format_of
 from .._recordings.replies import compose, recordings
 from ..events import Notice
 from ..families import formats, get_format
 from ..parts import Part, Thinking, ToolCall
 from ..policies import Policies
+from ..reading import Reading
 
 MOST_CHARACTERS = 1_000_000
 """Of a text that is taken apart for the page."""
@@ -30,14 +29,13 @@ EXAMPLE_TOOL = {
 def take_apart(text: str, format: str, policies: Policies) -> dict[str, Any]:
     """A whole output as the page shows it. `UnknownFormatError` where there is no such format."""
     chosen = get_format(format)
-    parser = read_whole(text, chosen, policies)
-    message, settled = parser.message, format_of(parser)
+    message, settled = Reading.of(format=chosen, policies=policies).rows().read(text)
     parts = [write_part(part) for part in message.parts]
     return {
         "format": settled.name,
         "why": explain(chosen, settled),
         "parts": parts,
-        "markers": list(markers_between(len(text), parts)),
+        "markers": list(markers_between(len(text), parts, message.notices)),
         "notices": [write_notice(notice) for notice in message.notices],
         "termination": message.termination,
     }
@@ -45,7 +43,7 @@ def take_apart(text: str, format: str, policies: Policies) -> dict[str, Any]:
 
 def thoughts_in(text: str, format: Format) -> list[str]:
     """The thoughts between markers in a text."""
-    message = read_whole(text, format, Policies(calls=False)).message
+    message = Reading.of(format=format, policies=Policies(calls=False)).parse(text)
     return [part.text for part in message.parts if isinstance(part, Thinking)]
 
 
@@ -84,16 +82,22 @@ def write_notice(notice: Notice) -> dict[str, Any]:
     return {"code": notice.code, "message": notice.message, "at": notice.offset}
 
 
-def markers_between(length: int, parts: Iterable[dict[str, Any]]) -> Iterator[dict[str, int]]:
-    """The stretches of a text that are in no part: markers, headers, and whitespace beside them."""
+def markers_between(
+    length: int, parts: Iterable[dict[str, Any]], notices: Iterable[Notice] = ()
+) -> Iterator[dict[str, Any]]:
+    """The stretches of a text that are in no part: markers, headers, and whitespace beside them; and, of the kind
+    `beyond`, what another turn wrote, which is not read."""
     reached = 0
+    turn_end = next((notice.offset for notice in notices if notice.code == "after_turn"), length)
     for part in parts:
         if "start" in part:
             if part["start"] > reached:
                 yield {"start": reached, "end": part["start"]}
             reached = part["end"]
-    if reached < length:
-        yield {"start": reached, "end": length}
+    if reached < turn_end:
+        yield {"start": reached, "end": turn_end}
+    if turn_end < length:
+        yield {"start": turn_end, "end": length, "kind": "beyond"}
 
 
 def explain(chosen: Format, settled: Format) -> str:

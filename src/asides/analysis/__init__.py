@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from .figures import Figures, Quality, analyze, analyze_thoughts, quality
-from .repetition import Loop
-from .summary import Summary, summarize
+from ._figures import Figures, Quality, analyze, analyze_thoughts, quality
+from ._outline import Outliner, Step, StepKind, outline
+from ._repetition import Loop
+from ._summary import Summary, summarize
 
-__all__ = ["Figures", "Loop", "Quality", "Summary", "analyze", "analyze_thoughts", "quality", "summarize"]
+__all__ = [
+    "Figures",
+    "Loop",
+    "Outliner",
+    "Quality",
+    "Step",
+    "StepKind",
+    "Summary",
+    "analyze",
+    "analyze_thoughts",
+    "outline",
+    "quality",
+    "summarize",
+]

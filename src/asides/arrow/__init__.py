@@ -19,10 +19,10 @@ try:
 except ImportError as _error:
     raise ImportError(f"asides.arrow needs pyarrow: {_install_command('arrow')}") from _error
 
-from .columns import ROW_LIMIT, UnreadableRowError
-from .kernel import clean, figures, split, thinking
-from .schema import CALL, FIGURES, PART, ROW_ERROR, SCHEMA_VERSION, SPLIT, TOKEN_PART, TOKENS, split_type
-from .tables import TableSplitter, mapper
+from ._columns import ROW_LIMIT, UnreadableRowError
+from ._kernel import clean, figures, split, thinking
+from ._schema import CALL, FIGURES, PART, ROW_ERROR, SCHEMA_VERSION, SPLIT, TOKEN_PART, TOKENS, split_type
+from ._tables import TableSplitter, mapper
 
 __all__ = [
     "CALL",

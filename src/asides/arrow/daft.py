@@ -10,9 +10,9 @@ from typing import Any, Unpack
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from .engines import require
-from .kernel import split as split_column
-from .tables import SplitOptions
+from ._engines import require
+from ._kernel import split as split_column
+from ._tables import SplitOptions
 
 
 def split(text: Any, format: Any = "auto", *, prompt: Any = None, **options: Unpack[SplitOptions]) -> Any:

@@ -17,9 +17,9 @@ from typing import Any, Unpack
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from ..errors import UsageError
-from .engines import require
-from .kernel import clean, figures, split, thinking
-from .tables import SplitOptions
+from ._engines import require
+from ._kernel import clean, figures, split, thinking
+from ._tables import SplitOptions
 
 _ARGUMENTS = ("array", "format", "prompt")
 

@@ -18,9 +18,9 @@ from typing import Any, Unpack
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from ..errors import Error
-from .engines import require
-from .kernel import clean, figures, split, thinking
-from .tables import ReadOptions, SplitOptions
+from ._engines import require
+from ._kernel import clean, figures, split, thinking
+from ._tables import ReadOptions, SplitOptions
 
 require("polars")
 import polars as pl  # noqa: E402  # behind the line that says which version is needed

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .engines import require
-from .tables import TableSplitter
+from ._engines import require
+from ._tables import TableSplitter
 
 
 def split(dataset: Any, column: str = "text", *, map_batches: Mapping[str, Any] | None = None, **options: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from .engines import require
-from .tables import TableSplitter
+from ._engines import require
+from ._tables import TableSplitter
 
 
 def split(frame: Any, column: str = "text", **options: Any) -> Any:

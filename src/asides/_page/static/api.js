@@ -45,7 +45,7 @@ export async function request(path, { method, body, headers = {}, signal } = {})
         ...headers,
       },
       cache: "no-store",
-      credentials: "omit",
+      credentials: "same-origin",
       signal,
     });
     if (response.ok) return response;

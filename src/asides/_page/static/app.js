@@ -7,7 +7,7 @@ import { getJSON, key, onKeyNeeded } from "./api.js";
 import { Dialog, editable, Message, toggleAll } from "./parts.js";
 import { go, readRoute } from "./route.js";
 import { applyScheme, loadSettings, saveSettings, Settings } from "./settings.js";
-import { html, render, useCallback, useEffect, useRef, useState } from "./ui.js";
+import { Component, html, render, useCallback, useEffect, useEvent, useRef, useState } from "./ui.js";
 
 const VIEWS = {
   talk: { name: "Talk", load: () => import("./talk.js") },
@@ -20,11 +20,7 @@ const VIEWS = {
 
 function useRoute() {
   const [route, setRoute] = useState(readRoute);
-  useEffect(() => {
-    const changed = () => setRoute(readRoute());
-    addEventListener("hashchange", changed);
-    return () => removeEventListener("hashchange", changed);
-  }, []);
+  useEvent("hashchange", () => setRoute(readRoute()));
   return route;
 }
 
@@ -43,11 +39,8 @@ function useAbout() {
       if (problem.lost) timer.current = setTimeout(refresh, 5000);
     }
   }, []);
-  useEffect(() => {
-    refresh();
-    addEventListener("online", refresh);
-    return () => removeEventListener("online", refresh);
-  }, []);
+  useEffect(() => void refresh(), []);
+  useEvent("online", refresh);
   return { about, error, refresh };
 }
 
@@ -61,6 +54,19 @@ function useView(name) {
     );
   }, [name]);
   return found.name === name ? found : {};
+}
+
+// What a view throws while it is drawn ends that view alone; another address, or a click, is another try.
+class Boundary extends Component {
+  componentDidCatch(error) {
+    console.error(error);
+    this.setState({ error, at: this.props.at });
+  }
+  render({ at, children }, { error, at: failed }) {
+    if (!error || at !== failed) return children;
+    return html`<${Message} tone="error" title="This view has failed." action="Try again" onAction=${() => this.setState({ error: null })}>
+      ${error.message}<//>`;
+  }
 }
 
 function KeyPrompt({ message, done }) {
@@ -107,18 +113,14 @@ function useKeyPrompt() {
 }
 
 function useShortcuts() {
-  useEffect(() => {
-    const pressed = (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || editable(event.target)) return;
-      if (document.querySelector("dialog[open]")) return;
-      if (event.key === "a") toggleAll();
-      else if (event.key === "/") document.querySelector("[data-question]")?.focus();
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
+  useEvent("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || editable(event.target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (event.key === "a") toggleAll();
+    else if (event.key === "/") document.querySelector("[data-question]")?.focus();
+    else return;
+    event.preventDefault();
+  });
 }
 
 function App() {
@@ -158,7 +160,7 @@ function App() {
       ${unloaded &&
       html`<${Message} tone="error" title="This view could not be loaded." action="Reload" onAction=${() => location.reload()}>
         ${unloaded.message}<//>`}
-      ${View && about && html`<${View} key=${name} route=${route} about=${about} settings=${settings} refresh=${refresh} />`}
+      ${View && about && html`<${Boundary} key=${name} at=${route}><${View} route=${route} about=${about} settings=${settings} refresh=${refresh} /><//>`}
       ${!about && !error && html`<p class="muted loading">Connecting to the gateway…</p>`}
     </main>
     <div id="live" class="off-screen" role="status" aria-live="polite"></div>

@@ -5,9 +5,9 @@
 import { getJSON } from "./api.js";
 import { ask, newQuestion, newReply } from "./conversation.js";
 import { CopyButton, countWords, LookInside, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
-import { Loading, Numbers, Select, useGrowing, useLoaded } from "./loading.js";
+import { Ending, Loading, Numbers, Select, useGrowing, useLoaded, Waiting } from "./loading.js";
 import { go } from "./route.js";
-import { html, useEffect, useRef, useState } from "./ui.js";
+import { html, useEffect, useEvent, useRef, useState } from "./ui.js";
 
 const sum = (reply, kind, value) => reply.parts.reduce((all, part) => all + (part.kind === kind ? value(part) : 0), 0);
 const length = (part) => part.text.length;
@@ -44,12 +44,11 @@ function Column({ reply, settings, onAgain }) {
   return html`<section class="column" aria-label=${reply.model} aria-busy=${running}>
     <h2>${reply.model}</h2>
     <${Timeline} parts=${reply.parts} running=${running && !waiting} settings=${settings} />
-    ${waiting && html`<p class="muted waiting"><span class="dot" aria-hidden="true"></span> Waiting… ${reply.seconds >= 1 && seconds(Math.floor(reply.seconds))}</p>`}
+    ${waiting && html`<${Waiting} reply=${reply} />`}
     ${reply.error && html`<${Message} tone="error" title="No answer." action="Try again" onAction=${onAgain}>${reply.error}<//>`}
     ${!running &&
     html`<p class="actions">
-      ${reply.state === "stopped" && html`<span class="badge">stopped</span>`}
-      ${reply.reason === "length" && html`<span class="badge warn">out of tokens</span>`}
+      <${Ending} reply=${reply} />
       ${reply.parts.length > 0 && html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(reply.parts, false)} />`}
       <${LookInside} id=${reply.request} />
     </p>`}
@@ -85,11 +84,8 @@ export default function Compare({ route: { query }, settings }) {
     setReplies(replies.map((each) => (each === reply ? run(newReply(reply.model, reply.effort)) : each)));
   };
   const stop = () => running.current?.abort();
-  useEffect(() => {
-    const pressed = (event) => event.key === "Escape" && !document.querySelector("dialog[open]") && stop();
-    addEventListener("keydown", pressed);
-    return () => (removeEventListener("keydown", pressed), stop());
-  }, []);
+  useEvent("keydown", (event) => event.key === "Escape" && !document.querySelector("dialog[open]") && stop());
+  useEffect(() => stop, []);
   const pressed = (event) => {
     const wanted = event.key === "Enter" && !event.isComposing && !event.shiftKey;
     if (wanted && (settings.send !== "ctrl" || event.ctrlKey || event.metaKey)) send(event);

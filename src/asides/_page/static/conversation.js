@@ -4,7 +4,7 @@
 // make it several messages on the wire. It is changed in place while it comes; `subscribe` serves who draws it.
 
 import { ApiError, stream } from "./api.js";
-import { announce, count, countWords, seconds } from "./parts.js";
+import { announce, count, countWords, seconds, unansweredThought } from "./parts.js";
 
 const PLACE = "asides.talk";
 let lastId = 0;
@@ -103,6 +103,20 @@ function take(reply, reading, chunk) {
   if (text) grow(reply, reading, "text", text);
   for (const call of calls ?? []) growCall(reply, reading, call);
   if (choice.finish_reason) reading.reason = choice.finish_reason;
+  if (choice.retyped_characters) retype(reply, reading, choice.retyped_characters);
+}
+
+// The first words of this round were a thought, which the stream could not take back; or a thought was the answer, and came again.
+function retype(reply, reading, length) {
+  const part = reply.parts[reading.first];
+  if (part.kind === "thinking") return void reply.parts.splice(reading.first, 1);
+  const points = Array.from(part.text); // places count code points
+  const thought = { kind: "thinking", text: points.slice(0, length).join("").trim(), complete: true };
+  Object.assign(thought, { words: countWords(thought.text), tokens: thought.text.length / 4, estimated: true });
+  part.text = points.slice(length).join("").trimStart();
+  part.words = countWords(part.text);
+  reply.parts.splice(reading.first, part.text ? 0 : 1, thought);
+  if (!part.text && reading.part === part) reading.part = null;
 }
 
 function begin(reply, reading, part) {
@@ -180,13 +194,12 @@ function finish(reply, reading) {
   reply.now = "";
   reply.reason = reading.reason;
   const whole = reply.state === "done" && reading.reason !== "length";
-  if (part?.kind === "thinking") {
-    part.ended = reply.state === "stopped" ? "stopped" : whole ? "never closed" : "cut off";
-  } else if (part) {
-    part.complete = whole;
-  }
+  // Whether a thought was closed that nothing follows, the stream does not say.
+  if (part) Object.assign(part, { complete: whole, ended: reply.state === "stopped" ? "stopped" : "cut off" });
   const words = reply.parts.reduce((sum, each) => sum + (each.kind === "text" ? each.words : 0), 0);
-  const summary = `The answer is complete: ${count(words, "word")}, ${seconds(reply.seconds)}`;
+  const summary = unansweredThought(reply.parts)
+    ? "It ended without an answer"
+    : `The answer is complete: ${count(words, "word")}, ${seconds(reply.seconds)}`;
   announce({ done: summary, stopped: "Stopped" }[reply.state] ?? reply.error);
 }
 
@@ -211,7 +224,9 @@ export function stored() {
   for (const turn of turns) {
     lastId = Math.max(lastId, turn.id);
     // The page was left while this one was coming.
-    if (turn.state === "running") Object.assign(turn, { state: "lost", now: "", error: "The page was left while the reply was coming." });
+    if (turn.state !== "running") continue;
+    Object.assign(turn, { state: "lost", now: "", error: "The page was left while the reply was coming." });
+    if (turn.parts.length) turn.parts.at(-1).ended = "cut off";
   }
   return turns;
 }

@@ -3,8 +3,8 @@
 import { getJSON } from "./api.js";
 import { chartFragment } from "./markdown.js";
 import { count } from "./parts.js";
-import { closed, DateField, Loading, Numbers, parameters, Select, useLoaded } from "./loading.js";
-import { go } from "./route.js";
+import { closed, DateField, Loading, Numbers, Select, useLoaded } from "./loading.js";
+import { go, parameters } from "./route.js";
 import { html, useLayoutEffect, useRef } from "./ui.js";
 
 const percent = (share) => `${(share * 100).toFixed(share > 0 && share < 0.0995 ? 1 : 0)}%`;

@@ -6,14 +6,15 @@ import { visible } from "./markdown.js";
 import { count, Message, seconds, Timeline } from "./parts.js";
 import { Card, Excerpt, facts, Loading, moment, Select, useLoaded } from "./loading.js";
 import { address, go } from "./route.js";
+import { Template } from "./template.js";
 import { html, memo, useCallback, useEffect, useMemo, useRef, useState } from "./ui.js";
 
 const PLACE = "asides.inside";
-const NAMES = { thinking: "Thought", text: "Answer", tool_call: "Call", marker: "Marker" };
+const NAMES = { thinking: "Thought", text: "Answer", tool_call: "Call", marker: "Marker", beyond: "Beyond the turn" };
 const ENDS = {
-  stop: "It ended with a stop marker.",
+  stop: "The model ended its turn.",
   end: "It came to its end without a stop marker.",
-  cut: "It was cut off: something was still open.",
+  cut: "It was cut off.",
 };
 
 // Places count code points; JavaScript's strings count units of 16 bits.
@@ -58,7 +59,7 @@ function arrange({ parts, markers, notices }) {
     numbers[part.kind] = (numbers[part.kind] ?? 0) + 1;
     return { ...part, index, label: `${NAMES[part.kind]} ${numbers[part.kind]}`, pins: [] };
   });
-  const between = markers.map((marker) => ({ ...marker, kind: "marker", label: "Marker", pins: [] }));
+  const between = markers.map((marker) => ({ kind: "marker", ...marker, label: NAMES[marker.kind ?? "marker"], pins: [] }));
   const pieces = [...named.filter((part) => part.start != null), ...between].sort((one, other) => one.start - other.start);
   const pins = notices.map((notice, index) => ({ ...notice, message: visible(notice.message), number: index + 1 }));
   for (const pin of pins) (pieces.find(({ end }) => pin.at < end) ?? pieces.at(-1))?.pins.push(pin);
@@ -75,7 +76,7 @@ function Dissection({ raw, choice }) {
   return html`<div class="dissection">
     <section aria-label="Raw output">
       <h2>Raw output</h2>
-      <p class="legend small">${Object.entries(NAMES).map(([kind, name]) => html`<span class="piece ${kind}">${name}</span>`)}</p>
+      <p class="legend small">${Object.entries(NAMES).map(([kind, name]) => (kind !== "beyond" || pieces.at(-1)?.kind === kind) && html`<span class="piece ${kind}">${name}</span>`)}</p>
       <pre class="raw" ref=${board} tabindex="0">${pieces.map(
         (piece, at) => html`<${Piece} key=${at} piece=${piece} slice=${slice} active=${active != null && piece.index === active} point=${setActive} />`,
       )}</pre>
@@ -132,7 +133,7 @@ function Paste({ query }) {
   const formats = known.found?.formats.filter(({ name }) => name !== "auto") ?? [];
   const found = split.found;
   return html`<h1>Look inside</h1>
-    <p class="muted">Paste what a model wrote, with its markers, and see it taken apart. It is kept nowhere.</p>
+    <p class="muted">Paste what a model wrote, with its markers, and see it taken apart. It is kept nowhere. Or study a <a href="#/inside/template">chat template</a>.</p>
     <div class="filters row">
       <${Select} label="Format" all="auto: by the markers" value=${chosen.format} values=${formats.map(({ name }) => name)} onChange=${(format) => choose({ format })}
         titles=${Object.fromEntries(formats.map(({ name, open, close }) => [name, open ? `${name} · ${open} ${close}` : name]))} />
@@ -176,7 +177,7 @@ const FACTS = [
   ["first_answer", "First answer after", seconds],
   ["effort", "Effort"],
   ["budget", "Budget", ({ tokens, by, outcome }) => [tokens && count(tokens, "token"), by, outcome].filter(Boolean).join(", ")],
-  ["start", "Starts in"],
+  ["begins", "Begins in", ({ start, sure, reason }) => `${start ?? "a header"}${sure ? "" : " (a guess)"}: ${reason}`],
 ];
 
 function Request({ id, settings }) {
@@ -216,5 +217,5 @@ function Request({ id, settings }) {
 
 export default function Inside({ route, settings }) {
   const [what, id] = route.path;
-  return html`<div class="inside">${what === "request" && id ? html`<${Request} key=${id} id=${id} settings=${settings} />` : html`<${Paste} query=${route.query} />`}</div>`;
+  return html`<div class="inside">${what === "template" ? html`<${Template} />` : what === "request" && id ? html`<${Request} key=${id} id=${id} settings=${settings} />` : html`<${Paste} query=${route.query} />`}</div>`;
 }

@@ -2,7 +2,7 @@
 
 import { subscribe } from "./conversation.js";
 import { visible } from "./markdown.js";
-import { Message } from "./parts.js";
+import { Message, seconds } from "./parts.js";
 import { html, useEffect, useState } from "./ui.js";
 
 // What `load` gives, asked again when one of `inputs` changes; what comes too late is left out.
@@ -37,10 +37,13 @@ export function Loading({ state: { error, found, again } }) {
   return !found && html`<p class="muted loading">Loading…</p>`;
 }
 
-export const moment = (time) => new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+// Of a reply that was asked for here: that nothing has come yet, and why it is not whole.
+export const Waiting = ({ reply }) => html`<p class="muted waiting"><span class="dot" aria-hidden="true"></span>
+  Waiting for ${reply.model}… ${reply.seconds >= 1 ? seconds(Math.floor(reply.seconds)) : ""}</p>`;
+export const Ending = ({ reply }) =>
+  reply.state === "stopped" ? html`<span class="badge">stopped</span>` : reply.reason === "length" && html`<span class="badge warn">out of tokens</span>`;
 
-// Only what says something, as parameters of a request.
-export const parameters = (values) => String(new URLSearchParams(Object.entries(values).filter(([, value]) => value)));
+export const moment = (time) => new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 // Facts in a row; each stays on one line.
 export const facts = (...known) => visible(known.filter(Boolean).map((fact) => String(fact).replaceAll(" ", "\u00a0")).join(" · "));
@@ -79,8 +82,8 @@ export function Numbers({ caption, heads, rows }) {
 // Why nothing can be read here; null where it can.
 export function closed(about, history = true) {
   if (about.access === "none") {
-    return html`<section class="card"><h2>This gateway has no keys</h2>
-      <p>Nobody can be told from anybody else, so what was asked is shown only on its own machine. With keys, each reads its own:</p>
+    return html`<section class="card"><h2>Open the printed address</h2>
+      <p>What was asked is shown at the address with <code>?token=…</code> that <code>asides serve</code> prints. With keys, each reads its own:</p>
       <pre tabindex="0">keys:${"\n"}  - "a-secret"${"\n"}  - key: "another"${"\n"}    operator: true  # reads all</pre></section>`;
   }
   if (!history || about.history) return null;

@@ -4,12 +4,13 @@
 // - Characters that act (bidi overrides, control characters) are made visible, as the terminal's sanitizer does.
 // - HTML is shown as text: the renderer escapes it. What comes out still passes DOMPurify, with a short list of elements and
 //   attributes: no style, no script, no form, no image.
+// - Formulas stay as they were written: their backslashes, stars and underscores are no Markdown.
 // - An image becomes a link; a link is one only for http, https and mailto, and names its destination when pointed at.
 //
 // Text may grow, and each frame costs as much as what is new: plain text is appended to its last block, and of Markdown only
 // the last blocks are read again (no later one can change a finished block).
 
-import { Marked } from "./vendor/marked.js";
+import { Lexer, Marked, Tokenizer } from "./vendor/marked.js";
 import "./vendor/purify.js"; // sets globalThis.DOMPurify
 import { Component, html } from "./ui.js";
 
@@ -31,9 +32,71 @@ const ADDRESS = /^(?:https?|mailto):/i;
 // A link; of one that must not be followed, what it says.
 const linked = (href, text) => (ADDRESS.test(href) ? `<a href="${escape(href)}">${text}</a>` : `${text} (${escape(href)})`);
 
+// A formula in a line; and, where its signs stand alone, the backslashes that are more often TeX's than Markdown's.
+const INLINE_FORMULA = /^(?:\\\(.{1,999}?\\\)|\\\[.{1,999}?\\\]|\$\$[^$\n]+\$\$|\$(?![\s$])(?:\\.|[^$\\\n])+(?<!\s)\$(?!\d)|\\[!"%&'(),/:;=?@[\\\]^{}])/;
+// Where a formula begins that has lines of its own. It ends with its other sign at the end of a line, or with its paragraph.
+const OPENS = /^ {0,3}(?:\$\$(?!\$)|\\\[)/;
+const FORMULA = /^\s*(?:\$\$[^]*?\$\$|\\\[[^]*?\\\])[.,;:]?[ \t]*(?=\n|$)/;
+const CLOSES = /\$\$[^]*\$\$|\\\]/;
+const paragraphOf = (source) => /^[^]*?(?=\n[ \t]*(?:\n|$)|$)/.exec(source)[0];
+
+const BRACKETED = /\\\(.{1,999}?\\\)|\\\[.{1,999}?\\\]/g;
+// The renderer looks for emphasis in a copy of a line whose brackets `\(` are masked already, so its formulas are found in
+// the line itself, which the copy is as long as.
+let line = "";
+const readLine = Lexer.prototype.inlineTokens;
+Lexer.prototype.inlineTokens = function (source, tokens) {
+  line = source;
+  return readLine.call(this, source, tokens);
+};
+// A copy in which no star of a formula ends what was begun before it.
+function withoutStars(masked) {
+  const text = masked.replace(/\$(?![\s$])[^$\n]+(?<!\s)\$(?!\d)/g, (found) => "a".repeat(found.length));
+  if (line.length !== masked.length || !/\\[([]/.test(line)) return text;
+  let [found, at] = ["", 0];
+  for (const { 0: formula, index } of line.matchAll(BRACKETED)) {
+    if (masked[index] !== "+") continue; // in code nothing is masked
+    found += text.slice(at, index) + "a".repeat(formula.length);
+    at = index + formula.length;
+  }
+  return found + text.slice(at);
+}
+
+const formula = {
+  name: "formula",
+  level: "block",
+  start(source) {
+    const found = paragraphOf(source).search(/(?<=\n) {0,3}(?:\$\$(?!\$)|\\\[)/);
+    return found < 0 ? undefined : found;
+  },
+  tokenizer(source) {
+    if (!OPENS.test(source)) return undefined;
+    const paragraph = paragraphOf(source);
+    const raw = FORMULA.exec(paragraph)?.[0] ?? (CLOSES.test(paragraph) ? "" : paragraph);
+    return raw ? { type: "formula", raw } : undefined;
+  },
+  renderer: ({ raw }) => `<p>${escape(raw.trim()).replaceAll("\n", "<br>")}</p>`,
+};
+
 const marked = new Marked({
   gfm: true,
   breaks: true, // models mean the line ends that they write
+  extensions: [formula],
+  hooks: { emStrongMask: withoutStars },
+  tokenizer: {
+    escape(source) {
+      const raw = INLINE_FORMULA.exec(source)?.[0];
+      return raw ? { type: "escape", raw, text: raw } : false;
+    },
+    // Text ends where a formula may begin; looked for nearby first, because each amount of money is such a place.
+    inlineText(source) {
+      const text = Tokenizer.prototype.inlineText;
+      const near = source.slice(0, 999).indexOf("$", 1);
+      const found = text.call(this, near > 0 ? source.slice(0, near) : source);
+      const end = found?.raw.indexOf("$", 1);
+      return end > 0 ? text.call(this, source.slice(0, end)) : found;
+    },
+  },
   renderer: {
     html: ({ text, block }) => (block ? `<pre><code>${escape(text.trimEnd())}</code></pre>` : escape(text)),
     link({ href, tokens }) {
@@ -43,6 +106,8 @@ const marked = new Marked({
     checkbox: ({ checked }) => (checked ? "\u2611 " : "\u2610 "),
   },
 });
+
+const element = (name, properties) => Object.assign(document.createElement(name), properties);
 
 const purifier = DOMPurify(window);
 const RULES = {
@@ -100,7 +165,7 @@ function fragmentOf(tokens) {
   fragment.querySelectorAll("pre").forEach(addCodeHead);
   fragment.querySelectorAll("table").forEach((table) => {
     // A wide table scrolls by itself, so that the page does not.
-    const scroller = Object.assign(document.createElement("div"), { className: "scroll", tabIndex: 0 });
+    const scroller = element("div", { className: "scroll", tabIndex: 0 });
     table.replaceWith(scroller);
     scroller.append(table);
   });
@@ -110,13 +175,10 @@ function fragmentOf(tokens) {
 // The language of a code block, and a button that copies it.
 function addCodeHead(block) {
   const code = block.querySelector("code") ?? block;
-  const figure = Object.assign(document.createElement("div"), { className: "code" });
-  const head = Object.assign(document.createElement("div"), { className: "code-head" });
-  const language = document.createElement("span");
-  language.textContent = /language-(\S+)/.exec(code.className)?.[1] ?? "";
-  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain" });
-  button.textContent = "Copy";
-  button.ariaLabel = "Copy code";
+  const figure = element("div", { className: "code" });
+  const head = element("div", { className: "code-head" });
+  const language = element("span", { textContent: /language-(\S+)/.exec(code.className)?.[1] ?? "" });
+  const button = element("button", { type: "button", className: "plain", textContent: "Copy", ariaLabel: "Copy code" });
   button.addEventListener("click", () => {
     copyText(code.textContent).then((done) => (button.textContent = done ? "Copied" : "Not copied"));
     setTimeout(() => (button.textContent = "Copy"), 2000);
@@ -133,7 +195,7 @@ export async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    const area = Object.assign(document.createElement("textarea"), { value: text, className: "off-screen" });
+    const area = element("textarea", { value: text, className: "off-screen" });
     document.body.append(area);
     area.select();
     const done = document.execCommand("copy");
@@ -156,6 +218,7 @@ export class Markdown extends Component {
     this.taken = ""; // the text that was read
     this.source = ""; // of it, what may still change, as it is shown
     this.rests = 0; // when the next drawing is due
+    this.tooMuch = false;
   }
   render() {
     return html`<div class="markdown" ref=${(element) => (this.element = element)}></div>`;
@@ -190,7 +253,7 @@ export class Markdown extends Component {
     this.wasRunning = running;
     this.source += visible(text.slice(this.taken.length));
     this.taken = text;
-    if (!this.tail) this.element.append((this.tail = document.createElement("div")));
+    if (!this.tail) this.element.append((this.tail = element("div")));
     try {
       if (!this.tooMuch && !this.read(running)) this.tooMuch = true;
     } catch {
@@ -198,6 +261,9 @@ export class Markdown extends Component {
     }
     this.tail.classList.toggle("too-much", this.tooMuch);
     if (this.tooMuch) this.tail.replaceChildren(this.source);
+    // Text that comes is never less high than it was: an address that becomes a link would pull up all that follows it.
+    if (running) this.element.style.minHeight = `${this.element.offsetHeight}px`;
+    else if (this.element.hasAttribute("style")) this.element.removeAttribute("style"); // removed unseen, Chromium leaves it empty
     this.rests = performance.now() + 4 * (performance.now() - began);
   }
   // Read and draw the tail; whether that could be done in time.
@@ -226,7 +292,7 @@ export class Markdown extends Component {
     const solid = tokens.flatMap((token, index) => (token.type === "space" ? [] : [index]));
     if (!running || solid.length < 3) return;
     const done = tokens.splice(0, solid.at(-2));
-    const settled = document.createElement("div");
+    const settled = element("div");
     settled.append(fragmentOf(done));
     this.source = this.source.slice(done.reduce((length, token) => length + token.raw.length, 0));
     this.tail.before(settled);
@@ -263,7 +329,7 @@ export class Plain extends Component {
     this.taken = text;
     while (fresh) {
       if (!this.last) {
-        this.element.append(Object.assign(document.createElement("div"), { className: "block" }));
+        this.element.append(element("div", { className: "block" }));
         this.last = this.element.lastChild.appendChild(document.createTextNode(""));
       }
       const end = this.blockEnd(fresh);

@@ -10,6 +10,7 @@
 import { following, stay } from "./follow.js";
 import { copyText, Markdown, Plain, visible } from "./markdown.js";
 import { address } from "./route.js";
+import { ThoughtMap } from "./thought_map.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
 
 // Figures as people read them.
@@ -51,15 +52,16 @@ function figuresOf(part, words) {
 }
 
 // A thought: a heading that sticks and folds, the text, a margin and an end that fold too.
-export function Thought({ part, running, settings }) {
+export function Thought({ part, running, unanswered, settings }) {
   const [chosen, setChosen] = useState(null); // what the person wants; null: what the setting says
   const id = useMemo(() => `thought-${++lastId}`, []);
   const section = useRef();
+  const body = useRef();
   // A thought does not fold under the eyes of somebody who has scrolled up to read it.
   const was = useRef({ running, read: false });
   if (was.current.running && !running) was.current.read = !following();
   was.current.running = running;
-  const automatic = settings.fold === "auto" && (running || was.current.read);
+  const automatic = settings.fold === "auto" && (running || unanswered || was.current.read);
   const open = chosen ?? (settings.fold === "open" || automatic);
   const words = useMemo(() => part.words ?? countWords(part.text), [part.words ?? part.text]);
 
@@ -105,7 +107,8 @@ export function Thought({ part, running, settings }) {
         <button type="button" class="thought-margin" tabindex="-1" aria-hidden="true" title="Fold this thought"
           onClick=${toggle}></button>
         <div class="thought-inner">
-          <div class="thought-text"><${Text} source=${part} text=${part.text} running=${running} /></div>
+          ${open && html`<${ThoughtMap} part=${part} running=${running} body=${Text === Plain ? body : null} />`}
+          <div class="thought-text" ref=${body}><${Text} source=${part} text=${part.text} running=${running} /></div>
           ${!running &&
           html`<button type="button" class="thought-end plain" onClick=${toggle}>
             <span class="chevron up" aria-hidden="true"></span> Fold this thought
@@ -149,18 +152,26 @@ export function Answer({ part, running }) {
 
 const KINDS = { thinking: Thought, tool_call: Call, result: Call, text: Answer };
 
+// The thought that nothing was written after.
+export function unansweredThought(parts) {
+  const last = parts.findLast((part) => part.kind !== "text" || part.text.trim());
+  return last?.kind === "thinking" ? last : null;
+}
+
 // Parts in the order in which they were written. `running`: the last one still grows. `below(part)`: what stands below a call.
 export function Timeline({ parts, running, settings, below }) {
   const several = parts.length > 2 || parts.some((part) => part.kind === "tool_call");
+  const thought = running ? null : unansweredThought(parts);
   return html`
     <ol class="timeline ${several ? "several" : ""}">
       ${parts.map(
         (part, index) => html`<li key=${index} class="part-${part.kind}">
-          <${KINDS[part.kind]} part=${part} running=${Boolean(running) && index === parts.length - 1} settings=${settings}>
-            ${below?.(part)}<//>
+          <${KINDS[part.kind]} part=${part} running=${Boolean(running) && index === parts.length - 1}
+            unanswered=${part === thought} settings=${settings}>${below?.(part)}<//>
         </li>`,
       )}
     </ol>
+    ${thought && !(thought.complete === false && thought.ended) && html`<p class="muted unanswered">It ended without an answer.</p>`}
   `;
 }
 

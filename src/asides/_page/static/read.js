@@ -4,8 +4,8 @@
 import { getJSON, saveFrom } from "./api.js";
 import { visible } from "./markdown.js";
 import { announce, Call, CopyButton, count, Dialog, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
-import { Card, closed, DateField, Excerpt, facts, Loading, moment, parameters, Select, useLoaded } from "./loading.js";
-import { address, go } from "./route.js";
+import { Card, closed, DateField, Excerpt, facts, Loading, moment, Select, useLoaded } from "./loading.js";
+import { address, go, parameters } from "./route.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const FILTERS = ["model", "since", "until", "client", "source"];
@@ -250,8 +250,9 @@ export default function Read({ route, about, settings }) {
   const [kind, id] = route.path;
   const none = closed(about);
   if (none) return html`<h1>History</h1>${none}`;
+  // Each by itself: what one list has loaded is not drawn as the other.
   return id && ["reply", "conversation"].includes(kind)
     ? html`<${Opened} key=${path(route)} kind=${kind} id=${id} search=${route.query.get("search") ?? ""} settings=${settings} />`
-    : html`<${List} route=${route} />`;
+    : html`<${List} key=${kind} route=${route} />`;
 }
 const path = (route) => route.path.join("/");

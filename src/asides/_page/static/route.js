@@ -16,10 +16,13 @@ export function readRoute() {
   return { view: view || "talk", path, query: new URLSearchParams(query.join("?")) };
 }
 
+// Only what says something, as parameters of a request or an address.
+export const parameters = (values) => String(new URLSearchParams(Object.entries(values).filter(([, value]) => value)));
+
 // The address of a view: `to` as "read/reply/ID", and what of `query` is not empty.
 export function address(to, query = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== "" && value != null);
-  return `#/${to}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`;
+  const kept = parameters(query);
+  return `#/${to}${kept && `?${kept}`}`;
 }
 
 // Open a view; `replace` without a step in the history, for state that changes while one types.

@@ -4,12 +4,12 @@ import { getJSON, request } from "./api.js";
 import { ask, newQuestion, newReply, openCalls, store, stored } from "./conversation.js";
 import { Composer } from "./composer.js";
 import { toEnd, useFollow } from "./follow.js";
-import { useGrowing } from "./loading.js";
+import { Ending, useGrowing, Waiting } from "./loading.js";
 import { visible } from "./markdown.js";
 import { CopyButton, count, editable, LookInside, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { go } from "./route.js";
 import { Share } from "./share.js";
-import { html, memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { html, memo, useCallback, useEffect, useEvent, useLayoutEffect, useRef, useState } from "./ui.js";
 import { Welcome } from "./welcome.js";
 
 const Question = memo(({ turn, busy, onEdit }) => {
@@ -82,9 +82,9 @@ const Reply = memo(({ turn, last, busy, settings, onAgain, onResult }) => {
     <div class="turn reply" aria-busy=${running}>
       <h2 class="off-screen">${turn.model}</h2>
       <${Timeline} parts=${turn.parts} running=${running && turn.now !== "waiting"} settings=${settings} below=${below} />
+      ${turn.state === "done" && !turn.parts.length && html`<p class="muted">The reply was empty.</p>`}
       ${running && turn.now === "waiting" &&
-      html`<p class="muted waiting"><span class="dot" aria-hidden="true"></span>
-        Waiting for ${turn.model}… ${turn.seconds >= 1 ? seconds(Math.floor(turn.seconds)) : ""}</p>`}
+      html`<${Waiting} reply=${turn} />`}
       ${turn.state === "lost" &&
       html`<${Message} tone="error" title="The connection was lost." action="Try again" onAction=${() => onAgain(turn)}>
         ${turn.error} ${turn.parts.length > 0 && "What had come by then is kept above."}<//>`}
@@ -92,8 +92,7 @@ const Reply = memo(({ turn, last, busy, settings, onAgain, onResult }) => {
       html`<${Message} tone="error" title=${turn.parts.length ? "The reply broke off." : "No answer."} action="Try again" onAction=${() => onAgain(turn)}>${turn.error}<//>`}
       ${!running &&
       html`<p class="actions">
-        ${turn.state === "stopped" && html`<span class="badge">stopped</span>`}
-        ${turn.reason === "length" && html`<span class="badge warn">out of tokens</span>`}
+        <${Ending} reply=${turn} />
         ${turn.parts.length > 0 &&
         html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(turn.parts, false)} />
           <${CopyButton} label="Copy with thoughts" text=${() => replyAsMarkdown(turn.parts, true)} />`}
@@ -207,16 +206,12 @@ export default function Talk({ route, about, settings, refresh }) {
     if (openCalls(reply).length) change({ turns: [...session.turns] });
     else run(reply, before(reply), current.current);
   }, []);
-  useEffect(() => {
-    const pressed = (event) => {
-      if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      // First it leaves a field, so that `a` is a key of the page again.
-      if (editable(document.activeElement)) document.activeElement.blur();
-      else stop();
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
+  useEvent("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    // First it leaves a field, so that `a` is a key of the page again.
+    if (editable(document.activeElement)) document.activeElement.blur();
+    else stop();
+  });
 
   const begin = ({ question, ...chosen }) => {
     if (chosen.tools) change({ tools: chosen.tools });

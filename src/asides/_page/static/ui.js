@@ -20,4 +20,12 @@ function memo(Inner) {
   };
 }
 
-export { Component, html, memo, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
+// What is done at an event of the window while the component is there; as it was first given.
+const useEvent = (name, work) =>
+  // At once, not after the next picture: what happens between the two would be lost (an address that changes, a key).
+  useLayoutEffect(() => {
+    addEventListener(name, work);
+    return () => removeEventListener(name, work);
+  }, []);
+
+export { Component, html, memo, render, useCallback, useEffect, useEvent, useLayoutEffect, useMemo, useRef, useState };

@@ -1,16 +1,16 @@
 // Watch: what clients send through this gateway, live, with the thoughts as they come.
 //
-// `Traffic` takes the events of GET asides/traffic and holds the MOST last requests, and those that run. Drawing rests between
-// pieces, and while the person has paused.
+// `Traffic` takes the events of GET asides/traffic and holds the MOST last requests, and those that run. It outlives the view;
+// what it has not seen, the gateway holds. Drawing rests between pieces, and while the person has paused.
 
-import { stream } from "./api.js";
+import { ApiError, getJSON, key, stream } from "./api.js";
 import { visible } from "./markdown.js";
 import { announce, count, countWords, LookInside, Message, seconds, Timeline } from "./parts.js";
 import { closed, Excerpt, facts, moment, Select } from "./loading.js";
 import { go } from "./route.js";
 import { html, memo, useEffect, useRef, useState } from "./ui.js";
 
-const MOST = 50;
+const MOST = 200; // as many as the gateway holds
 const REST = 60; // milliseconds between drawings
 const AGAIN = 3000; // until a lost connection is tried again
 
@@ -21,18 +21,34 @@ class Traffic {
   requests = new Map();
   missed = 0;
 
+  // What was seen with one key is not shown with another.
+  ask(credential) {
+    if (this.credential !== credential) this.requests.clear();
+    this.credential = credential;
+  }
   take(event, data) {
+    const running = () => [...this.requests.values()].map(({ summary }) => summary).filter((summary) => summary.running);
     if (event === "hello") {
       // What ran when the connection was lost may have ended unseen.
-      for (const { summary } of this.requests.values()) if (summary.running) this.end({ ...summary, running: false, unseen: true });
-      data.running.forEach((summary) => this.begin({ ...summary, late: true }));
+      for (const summary of running()) this.end({ ...summary, running: false, unseen: true });
+      [...data.recent.reverse(), ...data.running].forEach((summary) => this.meet(summary));
     } else if (event === "begin") this.begin(data);
     else if (event === "delta") this.grow(data);
     else if (event === "end") this.end(data);
-    else if (event === "lost") this.missed += data.missed;
+    else if (event === "lost") {
+      this.missed += data.missed;
+      for (const summary of running()) summary.partial = true;
+    }
+  }
+  // A request whose beginning, or end, was not seen here.
+  meet(summary) {
+    const known = this.requests.get(keyOf(summary))?.summary;
+    if (known?.time !== summary.time) this.begin({ ...summary, partial: true });
+    else if (known.unseen) this.end({ ...summary, unseen: false, partial: true });
   }
   begin(summary) {
     const request = { summary, choices: [], version: 0 };
+    this.requests.delete(keyOf(summary));
     this.requests.set(keyOf(summary), request);
     for (const [id, each] of this.requests) {
       if (this.requests.size > MOST && !each.summary.running) this.requests.delete(id);
@@ -68,9 +84,10 @@ function finish(part, whole) {
   if (part) Object.assign(part, { complete: whole, ended: "cut off", seconds: (performance.now() - part.began) / 1000 });
 }
 
-// The traffic, and how the connection is.
+const traffic = new Traffic();
+
+// How the connection is.
 function useTraffic(paused) {
-  const traffic = useRef(new Traffic()).current;
   const [connection, setConnection] = useState({});
   const [, draw] = useState(0);
   const held = useRef();
@@ -78,10 +95,12 @@ function useTraffic(paused) {
   useEffect(() => {
     const controller = new AbortController();
     let due, timer;
+    traffic.ask(key.get());
     const connect = async () => {
       try {
         for await (const { event, data } of stream("asides/traffic", { signal: controller.signal })) {
           const news = JSON.parse(data);
+          if (event === "hello") traffic.ask(key.get()); // it may just have been given
           traffic.take(event, news);
           if (event === "hello") setConnection({ open: true });
           if (event === "begin" && !held.current) announce(`A request to ${news.model} began`);
@@ -98,10 +117,22 @@ function useTraffic(paused) {
     connect();
     return () => (controller.abort(), clearTimeout(timer), clearTimeout(due));
   }, []);
-  return { traffic, ...connection };
+  return connection;
 }
 
-const Watched = memo(({ request: { summary, choices }, settings }) => {
+// All that a request has written, as the gateway holds it.
+async function loadAll(request) {
+  const { id, time } = request.summary;
+  const found = await getJSON(`asides/requests/${encodeURIComponent(id)}`);
+  if (found.time !== time) throw new ApiError("The gateway does not hold it any more.");
+  request.choices = found.choices.map(({ parts }) => parts);
+  request.summary.partial = false;
+}
+
+const Watched = memo(({ request, settings }) => {
+  const { summary, choices } = request;
+  const [{ problem }, setLoaded] = useState({});
+  const load = () => loadAll(request).then(() => setLoaded({}), (error) => setLoaded({ problem: error.message }));
   const { id, model, client, name, agent, dialect, time, running, status, usage, unseen } = summary;
   const warning = unseen ? "its end was not seen" : status >= 400 ? `status ${status}` : summary.cancelled ? "the client left" : !running && summary.termination === "cut" && "cut off";
   return html`<article class="watched" aria-label="Request to ${model}" aria-busy=${Boolean(running)}>
@@ -112,16 +143,18 @@ const Watched = memo(({ request: { summary, choices }, settings }) => {
       <${LookInside} id=${id} />
     </header>
     <${Excerpt} kind="asked" text=${summary.question} />
-    ${summary.late && html`<p class="muted small">What it wrote before you watched can be looked into.</p>`}
-    ${summary.error && html`<p class="muted small">${visible(String(summary.error.message ?? summary.error))}</p>`}
+    ${summary.error && html`<p class="message error"><span><strong>It failed.</strong> ${visible(summary.error)}</span></p>`}
+    ${summary.partial && running && html`<p class="muted small">What it wrote while you did not watch can be looked into.</p>`}
     ${choices.map((parts, index) => html`<${Timeline} key=${index} parts=${parts} running=${running} settings=${settings} />`)}
-    ${!running && !choices.length && html`<p class="muted small">Nothing was written while you watched.</p>`}
+    ${!running && (summary.partial && summary.termination
+      ? html`<p><button type="button" onClick=${load}>Show all that it wrote</button> <span class="muted small">${problem}</span></p>`
+      : !choices.length && html`<p class="muted small">Nothing was written.</p>`)}
   </article>`;
 });
 
 function Live({ route, about, settings }) {
   const [paused, setPaused] = useState(false);
-  const { traffic, open, error } = useTraffic(paused);
+  const { open, error } = useTraffic(paused);
   const model = route.query.get("model") ?? "";
   // While paused the list stays as it was: what is new would push away what is being read.
   const list = useRef();

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import groupby
 
-from ..terminal.table import clean, cut, percent
-from .chart_figures import CHARTED, DEFINITIONS, ChartFigure, chart_figures, median, named_groups
-from .report_style import style
-from .summary import Groups, Notable, Summary
-from .turns import KINDS
+from ..terminal._table import clean, cut, percent
+from ._chart_figures import CHARTED, DEFINITIONS, ChartFigure, chart_figures, median, named_groups
+from ._report_style import style
+from ._summary import Groups, Notable, Summary
+from ._turns import KINDS
 
 Column = tuple[str, Callable[[Summary], str]]
 
@@ -33,19 +33,20 @@ def report(groups: Groups, *, title: str = "", notes: Sequence[str] = ()) -> str
     ]
     if not whole.replies:
         body.append("<p>There was nothing to count.</p>")
-        return _page(body)
-    body += [_tiles(whole), _section("At a glance", _table(largest, whole))]
+        return page(body)
+    body += [_tiles(whole), section("At a glance", _groups_table(largest, whole))]
     if len(largest) > CHARTED:
         body.append(
             f'<p class="aside muted">The charts show the {CHARTED} groups of the most replies; the table has all.</p>'
         )
-    body += [_section(title, "".join(map(_chart, drawn))) for title, drawn in groupby(chart_figures(groups), _heading)]
+    body += [section(title, "".join(map(_chart, drawn))) for title, drawn in groupby(chart_figures(groups), _heading)]
     body.append(_notable(whole))
-    body.append(_section("What the figures mean", _terms(DEFINITIONS)))
-    return _page(body)
+    body.append(section("What the figures mean", _terms(DEFINITIONS)))
+    return page(body)
 
 
-def _page(body: Sequence[str]) -> str:
+def page(body: Sequence[str], title: str = "how it thinks") -> str:
+    """A page that loads nothing. `body` is HTML in which all texts of others are escaped; `title` is our own."""
     sheet = style()
     digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -54,7 +55,7 @@ def _page(body: Sequence[str]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        '<link rel="icon" href="data:,">\n<title>asides: how it thinks</title>\n'
+        '<link rel="icon" href="data:,">\n<title>asides: ' + escape(title) + "</title>\n"
         f"<style>{sheet}</style>\n</head>\n<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
     )
 
@@ -72,7 +73,7 @@ def _tiles(whole: Summary) -> str:
     return f'<ul class="tiles">{items}</ul>'
 
 
-def _table(largest: Sequence[tuple[str, Summary]], whole: Summary) -> str:
+def _groups_table(largest: Sequence[tuple[str, Summary]], whole: Summary) -> str:
     columns: list[Column] = [
         ("replies", lambda summary: f"{summary.replies:,}"),
         ("think", lambda summary: percent(summary.fraction("thinking"))),
@@ -92,7 +93,7 @@ def _table(largest: Sequence[tuple[str, Summary]], whole: Summary) -> str:
     if "seconds" in whole.spreads:
         columns.insert(4, ("seconds, median", lambda summary: median(summary, "seconds", "{:,.1f}")))
     rows = [*largest, ("all", whole)] if len(largest) > 1 else largest
-    return _rows(
+    return table(
         "Every group in a row",
         ["", *(title for title, _ in columns)],
         [[name, *(write(summary) for _, write in columns)] for name, summary in rows],
@@ -105,16 +106,17 @@ def _notable(whole: Summary) -> str:
         if notables:
             tables.append(
                 f"<h3>{title}</h3>"
-                + _rows(title, ["where", "words", "how it goes"], _places(notables), "numbers places")
+                + table(title, ["where", "words", "how it goes"], _places(notables), "numbers places")
             )
-    return _section("Replies that stand out", "".join(tables)) if tables else ""
+    return section("Replies that stand out", "".join(tables)) if tables else ""
 
 
 def _places(notables: Sequence[Notable]) -> list[list[str]]:
     return [[clean(notable.place), f"{notable.words:,}", cut(clean(notable.excerpt), 160)] for notable in notables]
 
 
-def _section(title: str, content: str) -> str:
+def section(title: str, content: str) -> str:
+    """A section; `content` is HTML."""
     return f'<section id="{title.lower().replace(" ", "-")}"><h2>{escape(title)}</h2>{content}</section>'
 
 
@@ -124,11 +126,11 @@ def _heading(chart: ChartFigure) -> str:
 
 def _chart(chart: ChartFigure) -> str:
     """A chart with its numbers as a table, for those who cannot or would rather not read charts."""
-    table = _rows("The figures of this chart", ["", *chart.heads], chart.rows)
+    figures = table("The figures of this chart", ["", *chart.heads], chart.rows)
     terms = _terms(KINDS.items()) if chart.section == "Turns of mind" else ""
     return (
         f"<p>{escape(chart.lead)}</p><figure>{chart.svg}"
-        f"<details><summary>As a table</summary>{table}</details></figure>{terms}"
+        f"<details><summary>As a table</summary>{figures}</details></figure>{terms}"
     )
 
 
@@ -137,7 +139,8 @@ def _terms(terms: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="terms">{items}</dl>'
 
 
-def _rows(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
+def table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "numbers") -> str:
+    """A table, each row with its name first; all cells are escaped."""
     # The corner above the names is no heading.
     head = "".join(f'<th scope="col">{escape(title)}</th>' if title else "<td></td>" for title in heads)
     lines = []

@@ -17,11 +17,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from .._engine.format import TEXT, THINKING, Format
 from .._engine.shortcut import UNCLOSED, OrdinaryCut, message_of
 from .._engine.vocabulary import Vocabulary
-from ..analysis.figures import Figures, analyze
+from ..analysis._figures import Figures, analyze
 from ..message import Message
 from ..parts import Part, Text, Thinking, ToolCall
-from .columns import UnreadableRowError
-from .schema import FIGURES, ROW_ERROR, TOKENS, split_type
+from ._columns import UnreadableRowError
+from ._schema import FIGURES, ROW_ERROR, TOKENS, split_type
 
 _KINDS = {Thinking: "thinking", Text: "text", ToolCall: "tool_call"}
 
@@ -75,6 +75,7 @@ class SplitWriter:
         self._notices: list[str] = []
         self._notice_offsets: list[int] = [0]
         self._nulls: list[int] = []
+        self._beyond: dict[int, int | None] = {}  # by row; there are few
         self._errors: dict[int, UnreadableRowError] = {}
         self._parts: list[Part] = []
         self._part_offsets: list[int] = [0]
@@ -98,6 +99,8 @@ class SplitWriter:
 
     def add_message(self, message: Message, format: Format, given: Format) -> None:
         """Any other row."""
+        if message.beyond is not None:
+            self._beyond[len(self._thinking)] = message.beyond[1] - message.beyond[0]
         self._thinking.append(message.thinking)
         self._text.append(message.text)
         self._termination.append(message.termination)
@@ -112,6 +115,7 @@ class SplitWriter:
     def add_null(self, error: UnreadableRowError | None = None) -> None:
         """A row that is null, or one that could not be read."""
         row = len(self._thinking)
+        self._beyond[row] = None
         if error is None or not self._with_errors:
             self._nulls.append(row)
         else:
@@ -150,6 +154,7 @@ class SplitWriter:
             columns.append(_struct([pa.array(each, pa.int64()) for each in counts], TOKENS, failed))
         if self._with_errors:
             columns.append(self._error_array(rows))
+        columns.append(pa.array([self._beyond.get(row, 0) for row in range(rows)], pa.int64()))
         mask = None
         if self._nulls:
             nulls = set(self._nulls)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from ..analysis.figures import PARTS
-from ..analysis.turns import KINDS
+from ..analysis._figures import PARTS
+from ..analysis._turns import KINDS
 
 SCHEMA_VERSION: Final = 1
 """Changes when a field is renamed or removed, or its type or meaning changes. New fields come last, and do not."""
@@ -44,15 +44,21 @@ _SPLIT = [
     ("notices", pa.list_(pa.string())),
     ("format", pa.string()),
 ]
-SPLIT: Final[Any] = pa.struct(_SPLIT)
+_BEYOND = ("beyond", pa.int64())
+SPLIT: Final[Any] = pa.struct([*_SPLIT, _BEYOND])
 """What `split` returns for a row: thinking and text joined, the calls, how it ended (`stop`, `end`, `cut`), the codes
-of the notices, and the format that was taken."""
+of the notices, the format that was taken, and how many characters stand beyond the turn."""
 
 
 def split_type(*, parts: bool = False, tokens: bool = False, errors: bool = False, large: bool = False) -> Any:
     """The type of `split`'s result: `SPLIT`, with fields for what else was asked for.
 
     `parts`: with `parts`. `tokens`: with `tokenizer`. `errors`: with `errors="null"`. `large`: from a `large_string`.
+
+    Examples:
+        >>> from asides import arrow
+        >>> [field.name for field in arrow.split_type()]
+        ['thinking', 'text', 'calls', 'termination', 'notices', 'format', 'beyond']
     """
     fields: list[Any] = list(_SPLIT)
     if large:
@@ -64,7 +70,7 @@ def split_type(*, parts: bool = False, tokens: bool = False, errors: bool = Fals
         fields.append(("tokens", TOKENS))
     if errors:
         fields.append(("error", ROW_ERROR))
-    return pa.struct(fields)
+    return pa.struct([*fields, _BEYOND])
 
 
 def large_type(type: Any, large: bool) -> Any:
@@ -85,6 +91,7 @@ FIGURES: Final[Any] = pa.struct(
         ("loop", pa.struct([("words", pa.int64()), ("times", pa.int64()), ("text", pa.string())])),
         *((name, pa.int64()) for name in ("unclosed", "empty", "drafts", "calls", "broken_calls")),
         ("quality", pa.struct([("score", pa.float64()), *((part, pa.float64()) for part in PARTS)])),
+        _BEYOND,
     ]
 )
 """What `figures` returns for a row: the fields of `asides.analysis.Figures`, `quality` with its parts beside the score.

@@ -9,28 +9,23 @@ the machine, as `asides.parse` does. What is written of a row is the business of
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Literal, Protocol, get_args
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from .._api import read_whole
-from .._engine.format import TEXT, THINKING, Format
-from .._engine.parser import Opening, format_of, read_prompt
-from .._engine.shortcut import OrdinaryCut, log, shortcut_of
+from .._engine.format import Format
+from .._engine.shortcut import OrdinaryCut
 from ..errors import StrictError, UnknownFormatError, UsageError
 from ..families import get_format
 from ..message import Message
 from ..policies import Policies, Start
-from .columns import Column, UnreadableRowError, strings, too_long
+from ..reading import Reading, RowReader, start_after
+from ._columns import Column, UnreadableRowError, strings, too_long
 
 OnError = Literal["raise", "null"]
 Formats = Mapping[str, str | Format]
-_STARTS: dict[Opening, Start] = {Opening(TEXT): "text", Opening(THINKING, fresh=True): "thinking"}
-"""Where prompts mostly leave the model, and the policy that has the same meaning."""
 
 
 class RowWriter(Protocol):
@@ -49,36 +44,24 @@ class RowWriter(Protocol):
         """The slice as an array. The writer is empty then."""
 
 
-class RowReader:
-    """Reads rows of one format, under the same policies."""
-
-    __slots__ = ("_policies", "cut", "format", "limit")
-
-    def __init__(self, format: Format, policies: Policies) -> None:
-        self.format: Format = format
-        self._policies = policies
-        shortcut = None if log.isEnabledFor(logging.DEBUG) else shortcut_of(format, policies)
-        self.cut: Callable[[str], OrdinaryCut | None] = _never if shortcut is None else shortcut.cut
-        """The cut of a row of the ordinary shape that is no longer than `limit`."""
-        self.limit: int = policies.limit
-
-    def read(self, text: str) -> tuple[Message, Format]:
-        """What the machine makes of a row."""
-        parser = read_whole(text, self.format, self._policies)
-        return parser.message, format_of(parser)
-
-
-def _never(text: str) -> None:
-    """No cut: the machine must read."""
-
-
 class RowReaders:
     """The readers of a column's rows: one for all, or one for each by its format and its prompt."""
 
-    def __init__(self, format: Any, formats: Formats | None, prompt: Any, policies: Policies, rows: int) -> None:
+    def __init__(
+        self,
+        format: Any,
+        formats: Formats | None,
+        prompt: Any,
+        policies: Policies,
+        rows: int,
+        model: str | None = None,
+    ) -> None:
+        """`model` says the format of rows that have none of their own, and where those without a prompt begin."""
         if not policies.collect:
             raise UsageError("collect=False keeps no text, so there would be nothing in the columns")
         self._formats = formats or {}
+        self._model = model
+        self._found: dict[str | Format, Format] = {}
         self._policies = policies
         self._readers: dict[tuple[str | Format, Start | None], RowReader] = {}
         prompted = policies.start is None  # an explicit start wins over every prompt
@@ -114,17 +97,21 @@ class RowReaders:
         start = None
         if prompt is not None:
             format = self._resolve(name)
-            start = _STARTS.get(read_prompt(format, prompt))
+            start = start_after(format, prompt)
             if start is None:
-                return RowReader(format, self._policies.but(prompt=prompt))
+                return Reading.of(self._model, format=format, prompt=prompt, policies=self._policies).rows()
         found = self._readers.get((name, start))
         if found is None:
-            policies = self._policies if start is None else self._policies.but(start=start)
-            found = self._readers[name, start] = RowReader(self._resolve(name), policies)
+            reading = Reading.of(self._model, format=self._resolve(name), prompt=prompt, policies=self._policies)
+            found = self._readers[name, start] = reading.rows()
         return found
 
     def _resolve(self, name: str | Format) -> Format:
-        return get_format(name if isinstance(name, Format) else self._formats.get(name, name))
+        found = self._found.get(name)
+        if found is None:
+            given = get_format(name if isinstance(name, Format) else self._formats.get(name, name))
+            found = self._found[name] = Reading.of(self._model, format=given).format
+        return found
 
 
 def _is_column(value: Any) -> bool:
@@ -132,9 +119,18 @@ def _is_column(value: Any) -> bool:
 
 
 def read_rows(
-    column: Column, readers: RowReaders, writer: RowWriter, *, errors: OnError = "raise", row_limit: int
+    column: Column,
+    readers: RowReaders,
+    writer: RowWriter,
+    *,
+    errors: OnError = "raise",
+    row_limit: int,
+    places: Sequence[int] | None = None,
 ) -> Iterator[Any]:
-    """What the writer makes of the column, slice by slice."""
+    """What the writer makes of the column, slice by slice.
+
+    `places`: where each text stands in a row of which others are in the column too, as in `Reading.parse_row`.
+    """
     if errors not in get_args(OnError):
         raise UsageError(f"errors must be one of {', '.join(map(repr, get_args(OnError)))}, not {errors!r}")
     chosen = iter(readers)
@@ -145,8 +141,8 @@ def read_rows(
         if long and errors == "raise":
             first, size = next(iter(long.items()))
             raise _too_long(row + first, size, row_limit)
-        if long:  # these never become strings
-            piece = pc.if_else(pa.array([at in long for at in range(len(piece))]), None, piece)
+        if long:  # these never become strings, nor are they copied
+            piece = piece.take(pa.array([None if at in long else at for at in range(len(piece))], pa.int64()))
         texts = strings(piece)
         # The texts first: where they end, no reader is taken in vain.
         for at, (text, reader) in enumerate(zip(texts, chosen, strict=False)):
@@ -155,7 +151,11 @@ def read_rows(
                 if cut is not None:
                     add_cut(text, cut, reader.format)
                     continue
-            error = _too_long(row + at, long[at], row_limit) if at in long else _read(text, reader, row + at, writer)
+            number = row + at
+            if at in long:
+                error: UnreadableRowError | None = _too_long(number, long[at], row_limit)
+            else:
+                error = _read(text, reader, number, writer, places[number] if places is not None else 0)
             if error is None:
                 continue
             if errors == "raise":
@@ -166,7 +166,11 @@ def read_rows(
 
 
 def _read(
-    text: str | UnicodeDecodeError | None, reader: RowReader | UnknownFormatError, row: int, writer: RowWriter
+    text: str | UnicodeDecodeError | None,
+    reader: RowReader | UnknownFormatError,
+    row: int,
+    writer: RowWriter,
+    place: int,
 ) -> UnreadableRowError | None:
     """Write a row that is null or not of the ordinary shape, or return why it cannot be read."""
     if text is None:
@@ -177,7 +181,7 @@ def _read(
         return UnreadableRowError(row, "unknown_format", str(reader))
     else:
         try:
-            writer.add_message(*reader.read(text), reader.format)
+            writer.add_message(*reader.read(text, place), reader.format)
         except StrictError as error:
             return UnreadableRowError(row, "strict", str(error))
     return None

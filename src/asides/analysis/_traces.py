@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from ..message import Message
-from ..parts import Part, Text, Thinking, ToolCall
+from ..parts import Text, Thinking, ToolCall
 
 OUTPUT_FIELDS = (
     "raw_output",
@@ -35,6 +35,7 @@ OUTPUT_FIELDS = (
     "generated_text",
     "generation",
     "generations",
+    "resps",
     "prediction",
     "choices",
     "message",
@@ -47,6 +48,8 @@ OUTPUT_FIELDS = (
     "raw",
 )
 """Where an output is looked for, in this order; the first that holds one is taken."""
+TURN_FIELDS = frozenset({"choices", "messages", "conversations", "conversation"})
+"""Those of them that hold turns: a plain text there is the id of a conversation, and no output."""
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", "thoughts", "think")
 """Where the thinking of an output is looked for that was taken apart already."""
 SECONDS_FIELDS = {
@@ -63,6 +66,8 @@ SPEAKERS = ("assistant", "gpt", "model", "bot")
 """What a conversation calls the model."""
 Parse = Callable[[str], Message]
 """Takes raw output apart, as `asides.parse` does."""
+GAP = "\n\n"
+"""What stands between texts, and between thoughts, that came in blocks or fields of their own."""
 DEEPEST = 8
 """How far a record's fields are followed into one another."""
 
@@ -96,7 +101,7 @@ def find_replies(record: Any, parse: Parse, field: str = "") -> FoundReplies:
     if field:
         return FoundReplies(list(_replies(look_up(record, field), parse, 0)), field)
     for name in OUTPUT_FIELDS:
-        if name in record:
+        if name in record and not (name in TURN_FIELDS and isinstance(record[name], str)):
             replies = list(_beside(record, name, parse, 0))
             if replies:
                 return FoundReplies(replies, name)
@@ -154,7 +159,7 @@ def _replies(value: Any, parse: Parse, depth: int) -> Iterator[Message]:
             yield _of_content(value, parse)
             return
         for item in value:
-            if not isinstance(item, dict) or _speaks(item):
+            if not isinstance(item, dict) or is_of_model(item):
                 yield from _replies(item, parse, depth + 1)
 
 
@@ -172,7 +177,7 @@ def _of_object(value: dict[str, Any], parse: Parse, depth: int) -> Iterator[Mess
         yield _joined(Message(), thinking, calls)
 
 
-def _speaks(turn: dict[str, Any]) -> bool:
+def is_of_model(turn: dict[str, Any]) -> bool:
     """Whether a turn of a conversation is the model's; what names no speaker is."""
     speaker = turn.get("role", turn.get("from"))
     return speaker is None or speaker in SPEAKERS
@@ -180,18 +185,18 @@ def _speaks(turn: dict[str, Any]) -> bool:
 
 def _of_content(blocks: list[dict[str, Any]], parse: Parse) -> Message:
     """A message whose content is a list of typed blocks."""
-    parts: list[Part] = []
+    found: list[Message] = []
     for block in blocks:
         text = block.get("text")
         thinking = _reasoning(block)
         if thinking:
-            parts.append(Thinking(thinking))
+            found.append(Message((Thinking(thinking),), thinking=thinking))
         elif isinstance(text, str):
-            parts.extend(parse(text).parts)
+            found.append(parse(text))
         elif block.get("type") in ("tool_use", "tool_call", "function_call"):
             arguments = block.get("input", block.get("arguments", {}))
-            parts.append(_call(block.get("name"), arguments))
-    return Message(parts=_bare(parts))
+            found.append(Message((_call(block.get("name"), arguments),)))
+    return _put_together(found)
 
 
 def _reasoning(value: dict[str, Any]) -> str:
@@ -203,8 +208,10 @@ def _joined(message: Message, thinking: str = "", calls: Sequence[ToolCall] = ()
     """A message with the thinking and the calls that came in fields of their own; itself where there are none."""
     if not thinking and not calls:
         return message
-    parts = _bare([*([Thinking(thinking)] if thinking else []), *message.parts, *calls])
-    return Message(parts=parts, notices=message.notices, termination=message.termination)
+    before = [Message((Thinking(thinking),), thinking=thinking)] if thinking else []
+    joined = _put_together([*before, message, Message(tuple(calls))])
+    kept = {name: getattr(message, name) for name in ("notices", "termination", "beyond")}
+    return msgspec.structs.replace(joined, **kept)
 
 
 def _calls(value: Any) -> list[ToolCall]:
@@ -221,8 +228,11 @@ def _call(name: Any, arguments: Any) -> ToolCall:
     return ToolCall(name=name if isinstance(name, str) else "", arguments=written)
 
 
-def _bare(parts: list[Part]) -> tuple[Part, ...]:
-    """Parts that were put together from several places: none has a span any more. Text is never empty."""
-    return tuple(
-        msgspec.structs.replace(part, span=(0, 0)) for part in parts if not isinstance(part, Text) or part.text
+def _put_together(messages: Sequence[Message]) -> Message:
+    """What came from several places as one message: no part has a span any more. Text is never empty."""
+    parts = [part for message in messages for part in message.parts if not isinstance(part, Text) or part.text]
+    return Message(
+        parts=tuple(msgspec.structs.replace(part, span=(0, 0)) for part in parts),
+        thinking=GAP.join(message.thinking for message in messages if message.thinking),
+        text=GAP.join(message.text for message in messages if message.text),
     )

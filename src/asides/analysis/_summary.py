@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from .distribution import Distribution
-from .figures import PARTS, Figures
-from .turns import KINDS
+from ._distribution import Distribution
+from ._figures import PARTS, Figures
+from ._turns import KINDS
 
 Over = Literal["replies", "thinking"]
 Unit = Literal["", "percent", "seconds", "score"]
@@ -75,9 +75,10 @@ COUNTED = (
     "drafts",
     "calls",
     "broken_calls",
+    "beyond",
 )
 """Figures whose sum is kept."""
-HAVING = ("thinking", "questions", "turns", "loop", "unclosed", "empty", "drafts", "calls", "broken_calls")
+HAVING = ("thinking", "questions", "turns", "loop", "unclosed", "empty", "drafts", "calls", "broken_calls", "beyond")
 """What replies are counted for having any of."""
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 NOTABLE = 5
@@ -283,7 +284,14 @@ _VALUES = attrgetter(*("quality.score" if name == "quality_score" else name for 
 
 
 def summarize(figures: Iterable[Figures]) -> Summary:
-    """The summary of many replies."""
+    """The summary of many replies.
+
+    Examples:
+        >>> from asides.analysis import analyze, summarize
+        >>> summary = summarize([analyze(asides.parse(text)) for text in ("<think>2+2</think>Four.", "Hi!")])
+        >>> summary.replies, summary.thinking
+        (2, 1)
+    """
     summary = Summary()
     for each in figures:
         summary.add(each)

@@ -16,7 +16,7 @@ from math import ceil, floor, log10
 
 import msgspec
 
-from ..terminal.table import clean, percent, shorten
+from ..terminal._table import clean, percent, shorten
 
 NAME_COLUMNS = 28
 """Columns of text that fit beside a value into the narrowest drawing."""

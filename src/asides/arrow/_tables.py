@@ -21,8 +21,8 @@ from .._engine.format import Format
 from ..errors import UsageError
 from ..families import get_format
 from ..policies import Policies, SharedPolicyOptions
-from .kernel import Tools, split
-from .rows import Formats, OnError
+from ._kernel import Tools, split
+from ._rows import Formats, OnError
 
 INTO = "split"
 """What the new column is named, where the caller does not say."""
@@ -31,6 +31,7 @@ INTO = "split"
 class ReadOptions(SharedPolicyOptions, total=False):
     """The keywords that `split`, `clean` and `thinking` have in common, but for `format` and `prompt`."""
 
+    model: str | None
     formats: Formats | None
     tools: Tools | None
     errors: OnError
@@ -50,6 +51,13 @@ class TableSplitter:
 
     `column`: the column of raw outputs. `into`: the name of the new one. `format`: for all rows; `format_column`: the
     column that has one for each. `prompt` and `prompt_column` likewise. Other keywords are those of `split`.
+
+    Examples:
+        >>> import pyarrow
+        >>> from asides import arrow
+        >>> table = pyarrow.table({"output": ["<think>2+2</think>It is 4."]})
+        >>> arrow.TableSplitter("output")(table).column_names
+        ['output', 'split']
     """
 
     def __init__(
@@ -123,6 +131,12 @@ def mapper(column: str = "text", **options: Any) -> TableSplitter:
     """The function for `map` of `datasets`: `dataset.map(mapper("output"), batched=True)`.
 
     Arguments as for `TableSplitter`.
+
+    Examples:
+        >>> from asides import arrow
+        >>> split = arrow.mapper("output")
+        >>> split({"output": ["<think>2+2</think>It is 4."]}).keys()
+        dict_keys(['split'])
     """
     return TableSplitter(column, **options)
 

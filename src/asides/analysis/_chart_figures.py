@@ -15,12 +15,12 @@ from datetime import date, timedelta
 
 import msgspec
 
-from ..terminal.table import amount, clean, percent
-from . import charts
-from .charts import UNKNOWN, Series
-from .figures import PARTS
-from .summary import NAMELESS, SHARE_EDGES, WORD_EDGES, Groups, Summary
-from .turns import KINDS
+from ..terminal._table import amount, clean, percent
+from . import _charts as charts
+from ._charts import UNKNOWN, Series
+from ._figures import PARTS
+from ._summary import NAMELESS, SHARE_EDGES, WORD_EDGES, Groups, Summary
+from ._turns import KINDS
 
 CHARTED = 12
 """Groups that are drawn, those of the most replies; tables have all."""
@@ -34,6 +34,7 @@ ODDITIES = (
     ("empty", "empty thought"),
     ("drafts", "drafted calls"),
     ("broken_calls", "broken calls"),
+    ("beyond", "beyond the turn"),
 )
 DEFINITIONS = (
     ("thoughts", "stretches of thinking with anything in them."),
@@ -48,6 +49,7 @@ DEFINITIONS = (
     ("repetition", "of all runs of 8 words in the thoughts, the share that had occurred before."),
     ("looping", "a passage stands at least three times in a row and covers at least 60 words."),
     ("never closed", "the output ended, or was stopped, inside a thought."),
+    ("beyond the turn", "the model went on as another: the output holds turns after its own, which are not read."),
     (
         "form",
         "a heuristic from 0 to 1 of how the thoughts look, made of the parts shown. Words drawn at random look well: "

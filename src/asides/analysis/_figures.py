@@ -25,12 +25,12 @@ from .._engine.format import HEADER, TEXT, THINKING, Format
 from ..families import get_format
 from ..message import Message
 from ..parts import Text, Thinking, ToolCall
-from .repetition import Loop, repetition
-from .turns import TurnKind, count_turns
-from .words import count_questions, count_steps, count_words, words
+from ._repetition import Loop, repetition
+from ._turns import TurnKind, count_turns
+from ._words import count_questions, count_steps, count_words, words
 
 if TYPE_CHECKING:
-    from ..reply.reply import Reply
+    from ..reply._reply import Reply
 
 CountTokens = Callable[[str], int]
 ENOUGH_WORDS = 20
@@ -108,6 +108,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds spent thinking; None where the times are not known."""
     quality: Quality
     """The quality score of the thinking and its parts."""
+    beyond: int = 0
+    """Characters after the turn's end that are another turn's and not read; 0 where the raw text is not known."""
 
 
 def analyze(
@@ -117,7 +119,14 @@ def analyze(
     tokens: CountTokens | None = None,
     seconds: float | None = None,
 ) -> Figures:
-    """The figures of a message. `format` is the one it was parsed with; it tells what an empty thought looks like."""
+    """The figures of a message. `format` is the one it was parsed with; it tells what an empty thought looks like.
+
+    Examples:
+        >>> from asides.analysis import analyze
+        >>> figures = analyze(asides.parse("<think>2+2 is 4.</think>It is 4."))
+        >>> figures.thinking_words, figures.text_words
+        (4, 3)
+    """
     thoughts = [part for part in message.parts if isinstance(part, Thinking)]
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     codes = [notice.code for notice in message.notices]
@@ -129,6 +138,7 @@ def analyze(
         unclosed=max(sum(not thought.complete for thought in thoughts), codes.count("unclosed_thinking")),
         empty=_count_empty(message, format),
         drafts=codes.count("draft_call"),
+        beyond=0 if message.beyond is None else message.beyond[1] - message.beyond[0],
         tokens=tokens,
         seconds=seconds,
     )
@@ -147,6 +157,12 @@ def analyze_thoughts(
 
     A string counts as a thought that was closed. Calls drafted in the thoughts are looked for, unless `drafts` says how
     many there are.
+
+    Examples:
+        >>> from asides.analysis import analyze_thoughts
+        >>> figures = analyze_thoughts(["2+2 is 4.", "Wait, is it? Yes."])
+        >>> figures.blocks, figures.questions
+        (2, 1)
     """
     found = [Thinking(thought) if isinstance(thought, str) else thought for thought in thoughts]
     if drafts is None:
@@ -166,7 +182,7 @@ def analyze_thoughts(
 def analyze_reply(reply: Reply, tokens: CountTokens | None = None) -> Figures:
     """The figures of a reply that a server sent, or that history kept."""
     known = [seconds for seconds in reply.times.thoughts if seconds is not None]
-    return analyze_thoughts(
+    figures = analyze_thoughts(
         reply.thoughts,
         reply.text,
         reply.tool_calls,
@@ -174,10 +190,18 @@ def analyze_reply(reply: Reply, tokens: CountTokens | None = None) -> Figures:
         tokens=tokens,
         seconds=sum(known) if known else None,
     )
+    return msgspec.structs.replace(figures, beyond=reply.beyond)
 
 
 def quality(thoughts: Sequence[str | Thinking]) -> Quality:
-    """The quality score of some thoughts and its parts: a heuristic of form, not of truth."""
+    """The quality score of some thoughts and its parts: a heuristic of form, not of truth.
+
+    Examples:
+        >>> from asides.analysis import quality
+        >>> found = quality(["Wait, is it four? Let me check: 2 + 2 = 4."])
+        >>> 0 < found.score <= 1, sorted(found.parts)
+        (True, ['checking', 'closed', 'freshness', 'steadiness', 'structure', 'substance'])
+    """
     return analyze_thoughts(thoughts).quality
 
 
@@ -191,6 +215,7 @@ def _figures(
     drafts: int,
     tokens: CountTokens | None,
     seconds: float | None,
+    beyond: int = 0,
 ) -> Figures:
     filled = [thought for thought in thoughts if thought and not thought.isspace()]
     empty += len(thoughts) - len(filled)
@@ -224,6 +249,7 @@ def _figures(
         calls=len(calls),
         broken_calls=sum(call.error is not None for call in calls),
         seconds=seconds,
+        beyond=beyond,
         quality=grade(
             thoughts=len(filled) + empty,
             words=len(found),

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from .words import UNSPACED, beyond_ascii
+from ._words import UNSPACED, beyond_ascii
 
 TurnKind = Literal["stop", "correction", "check", "alternative"]
 

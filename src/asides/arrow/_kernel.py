@@ -1,7 +1,7 @@
 """`split`, `clean`, `thinking`, `figures`: an Arrow column of raw outputs in, a column out.
 
-The four share everything but what they write (`writers.py`): which values are a column (`columns.py`), how a row is
-read and what an error does (`rows.py`). A column is worked through in slices of at most 4 MiB or 1,024 rows, so beside
+The four share everything but what they write (`_writers.py`): which values are a column (`_columns.py`), how a row is
+read and what an error does (`_rows.py`). A column is worked through in slices of at most 4 MiB or 1,024 rows, so beside
 the column and its result only one slice is ever in Python's memory. The result of a chunked array is a chunked array
 with a chunk for each slice, and needs no second copy; that of a single array is joined at the end, which does.
 """
@@ -16,9 +16,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from .._engine.vocabulary import vocabulary_of
 from ..errors import UsageError
 from ..policies import DEFAULTS, Policies, SharedPolicyOptions
-from .columns import ROW_LIMIT, Column
-from .rows import Formats, OnError, RowReaders, RowWriter, read_rows
-from .writers import FiguresWriter, SplitWriter, TextWriter
+from ._columns import ROW_LIMIT, Column
+from ._rows import Formats, OnError, RowReaders, RowWriter, read_rows
+from ._writers import FiguresWriter, SplitWriter, TextWriter
 
 Tools = Sequence[Mapping[str, Any]]
 
@@ -27,6 +27,7 @@ def split(
     array: Any,
     format: Any = "auto",
     *,
+    model: str | None = None,
     formats: Formats | None = None,
     tools: Tools | None = None,
     prompt: Any = None,
@@ -41,18 +42,28 @@ def split(
 
     `array`: strings (`string`, `large_string`, `string_view`, a dictionary of these, chunked). Nulls stay null.
     `format`: a name, a `Format`, or a column of names, in which null means `auto`.
+    `model`: the name of the model that wrote them: it says where outputs without a prompt begin, and with `auto` how
+    they are written.
     `formats`: for names in that column that are none of a format (a model's, say): the format of each.
     `prompt`: the prompt's text, or a column of them: where each output begins is read off its end.
     `tokenizer`: adds `tokens`, and to each part its place in the ids; implies `parts`.
     `parts`: adds `parts`, each with its kind and its place in the text.
     `errors`: what a row that cannot be read does: raise an `UnreadableRowError`, or with `"null"` become null, with a
     field `error` that says why. `row_limit`: bytes that a row may have.
-    Other keywords are policies, as in `asides.parse`; `policies` is a record of them that was made elsewhere.
+    Other keywords are policies, as in `asides.parse`; `policies` is a record of them that was made elsewhere. Without a
+    `seed`, ids of calls that the model did not write depend on the row's text alone: they are the same in every run.
+
+    Examples:
+        >>> import pyarrow
+        >>> from asides import arrow
+        >>> column = arrow.split(pyarrow.array(["<think>2+2</think>It is 4.", None]))
+        >>> column.field("thinking").to_pylist(), column.field("text").to_pylist()
+        (['2+2', None], ['It is 4.', None])
     """
     column = Column(array, "array")
     vocabulary = None if tokenizer is None else vocabulary_of(tokenizer)
     writer = SplitWriter(parts=parts, vocabulary=vocabulary, errors=errors == "null", large=column.large)
-    readers = _readers(column, format, formats, prompt, tools, policies, options)
+    readers = _readers(column, format, model, formats, prompt, tools, policies, options)
     return _result(column, readers, writer, writer.type, errors, row_limit)
 
 
@@ -60,6 +71,7 @@ def clean(
     array: Any,
     format: Any = "auto",
     *,
+    model: str | None = None,
     formats: Formats | None = None,
     tools: Tools | None = None,
     prompt: Any = None,
@@ -68,10 +80,17 @@ def clean(
     policies: Policies = DEFAULTS,
     **options: Unpack[SharedPolicyOptions],
 ) -> Any:
-    """The answer of every row, as a column of strings. Arguments as for `split`; a row with an error is null."""
+    """The answer of every row, as a column of strings. Arguments as for `split`; a row with an error is null.
+
+    Examples:
+        >>> import pyarrow
+        >>> from asides import arrow
+        >>> arrow.clean(pyarrow.array(["<think>2+2</think>It is 4.", None])).to_pylist()
+        ['It is 4.', None]
+    """
     column = Column(array, "array")
     writer = TextWriter(thinking=False, large=column.large)
-    readers = _readers(column, format, formats, prompt, tools, policies, options)
+    readers = _readers(column, format, model, formats, prompt, tools, policies, options)
     return _result(column, readers, writer, writer.type, errors, row_limit)
 
 
@@ -79,6 +98,7 @@ def thinking(
     array: Any,
     format: Any = "auto",
     *,
+    model: str | None = None,
     formats: Formats | None = None,
     tools: Tools | None = None,
     prompt: Any = None,
@@ -87,10 +107,17 @@ def thinking(
     policies: Policies = DEFAULTS,
     **options: Unpack[SharedPolicyOptions],
 ) -> Any:
-    """The thinking of every row, as a column of strings. Arguments as for `split`; a row with an error is null."""
+    """The thinking of every row, as a column of strings. Arguments as for `split`; a row with an error is null.
+
+    Examples:
+        >>> import pyarrow
+        >>> from asides import arrow
+        >>> arrow.thinking(pyarrow.array(["<think>2+2</think>It is 4.", "Hi!"])).to_pylist()
+        ['2+2', '']
+    """
     column = Column(array, "array")
     writer = TextWriter(thinking=True, large=column.large)
-    readers = _readers(column, format, formats, prompt, tools, policies, options)
+    readers = _readers(column, format, model, formats, prompt, tools, policies, options)
     return _result(column, readers, writer, writer.type, errors, row_limit)
 
 
@@ -98,6 +125,7 @@ def figures(
     array: Any,
     format: Any = "auto",
     *,
+    model: str | None = None,
     formats: Formats | None = None,
     tools: Tools | None = None,
     prompt: Any = None,
@@ -107,16 +135,24 @@ def figures(
     policies: Policies = DEFAULTS,
     **options: Unpack[SharedPolicyOptions],
 ) -> Any:
-    """What `asides stats` counts, for every row: a struct array of `FIGURES`. Arguments as for `split`."""
+    """What `asides stats` counts, for every row: a struct array of `FIGURES`. Arguments as for `split`.
+
+    Examples:
+        >>> import pyarrow
+        >>> from asides import arrow
+        >>> arrow.figures(pyarrow.array(["<think>2+2</think>It is 4."])).field("thinking_characters").to_pylist()
+        [3]
+    """
     column = Column(array, "array")
     writer = FiguresWriter(None if tokenizer is None else vocabulary_of(tokenizer))
-    readers = _readers(column, format, formats, prompt, tools, policies, options)
+    readers = _readers(column, format, model, formats, prompt, tools, policies, options)
     return _result(column, readers, writer, writer.type, errors, row_limit)
 
 
 def _readers(
     column: Column,
     format: Any,
+    model: str | None,
     formats: Formats | None,
     prompt: Any,
     tools: Tools | None,
@@ -127,7 +163,7 @@ def _readers(
         policies = policies.but(**options)
     if tools is not None:
         policies = policies.but(tools=tools)
-    return RowReaders(format, formats, prompt, policies, len(column))
+    return RowReaders(format, formats, prompt, policies, len(column), model)
 
 
 def _result(column: Column, readers: RowReaders, writer: RowWriter, type: Any, errors: OnError, row_limit: int) -> Any:
