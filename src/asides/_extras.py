@@ -1,4 +1,5 @@
-"""How what is missing is installed: the one place that writes a `pip install` line for an error.
+"""How what is missing is installed, and how the command is typed: the one place that writes a `pip install` line for an
+error, and the name of the command where a person is to type it.
 
 An extra is named by its packages: `asides[gateway]` can be installed by name only where asides itself comes from a
 package index, and a package can be installed by everyone. Imports nothing of asides, so that every package may ask.
@@ -6,7 +7,9 @@ package index, and a package can be installed by everyone. Imports nothing of as
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 
 PACKAGES = {
     "arrow": ("pyarrow",),
@@ -14,7 +17,10 @@ PACKAGES = {
     "daft": ("pyarrow", "daft"),
     "datasets": ("pyarrow", "datasets"),
     "duckdb": ("pyarrow", "duckdb", "numpy"),
-    "gateway": ("aiohappyeyeballs", "httptools<1", "prometheus-client", "pyyaml", "uvicorn<1", "uvloop"),
+    "gateway": (
+        *("aiohappyeyeballs", "cryptography", "httptools<0.10", "prometheus-client", "pyyaml", "uvicorn<0.55"),
+        "uvloop",
+    ),
     "hf": ("regex",),
     "otel": ("opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
     "parquet": ("pyarrow",),
@@ -34,6 +40,24 @@ def install_command(wanted: str, *, upgrade: bool = False) -> str:
     # A shell would read brackets and comparisons as something else.
     names = (name if name.replace("-", "").isalnum() else f"'{name}'" for name in packages)
     return " ".join(("pip install", *(("--upgrade",) if upgrade else ()), *names))
+
+
+def own_command() -> str:
+    """What to type for this very `asides`: its path, where the shell would not find it or would find another one.
+
+    An environment that was made and never activated (`make demo`) is not on the path.
+    """
+    import shlex  # these here, because only a person who is told what to type needs them
+    import shutil
+
+    script = os.path.join(os.path.dirname(sys.executable), "asides.exe" if sys.platform == "win32" else "asides")
+    found = shutil.which("asides")
+    if not os.path.exists(script):
+        return "asides" if found else f"{shlex.quote(sys.executable)} -m asides"
+    if found is not None and os.path.samefile(found, script):
+        return "asides"
+    near = os.path.relpath(script)
+    return shlex.quote(script if near.startswith(os.pardir) else near)
 
 
 def require(package: str, least: str, extra: str | None = None) -> None:

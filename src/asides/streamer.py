@@ -12,13 +12,24 @@ from ._engine.format import Format
 from ._engine.tokens import TokenParser
 from .errors import UsageError
 from .events import Event
-from .families import get_format
 from .message import Message
 from .policies import DEFAULTS, Policies, PolicyOptions
+from .reading import Reading
 
 
 class Streamer:
-    """Give it to `generate`. Every event goes to `on_event`; `message` is what was generated."""
+    """Give it to `generate`. Every event goes to `on_event`; `message` is what was generated.
+
+    Examples:
+        >>> from splintr import Tokenizer
+        >>> from asides.streamer import Streamer
+        >>> tokenizer = Tokenizer.from_pretrained("qwen3")
+        >>> streamer = Streamer(tokenizer, "qwen3", skip_prompt=False)
+        >>> streamer.put(tokenizer.encode_with_special("<think>2+2</think>Four.<|im_end|>"))
+        >>> streamer.end()
+        >>> streamer.message.text
+        'Four.'
+    """
 
     def __init__(
         self,
@@ -31,10 +42,11 @@ class Streamer:
         **options: Unpack[PolicyOptions],
     ) -> None:
         self._tokenizer = tokenizer
-        self._format = get_format(format)
+        chosen = policies.but(**options)
+        # What `on_event` was given is often on a screen already.
+        self._reading = Reading.of(format=format, policies=chosen.but(retype=bool(chosen.retype)))
         self._on_event = on_event
         self._skip_prompt = skip_prompt
-        self._policies = policies.but(**options)
         self._parser: TokenParser | None = None
         self._ended = False
         self.events: list[Event] = []
@@ -51,7 +63,7 @@ class Streamer:
             self._ended = False
             self.events = []
             prompt = ids if self._skip_prompt else None
-            self._parser = TokenParser(self._tokenizer, self._format, self._policies, prompt_ids=prompt)
+            self._parser = self._reading.token_parser(self._tokenizer, prompt_ids=prompt)
             if self._skip_prompt:
                 return
         self._emit(self._parser.feed(ids))

@@ -15,15 +15,13 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, 
 from typing import Generic, TypeVar
 
 from .._engine.format import Format
-from .._engine.parser import Parser
 from ..events import Event, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..families import get_format
 from ..message import Message
 from ..parts import Text, Thinking, ToolCall
 from ..policies import Policies
-from ..reply.items import RawText, ReplyEvent, ReplyItem
-from ..reply.reply import Reply
-from ..reply.splitter import Splitter
+from ..reading import Reading
+from ..reply._items import RawText, ReplyEvent, ReplyItem
+from ..reply._reply import Reply
 from ._streams import aread_stream, read_stream
 
 Written = TypeVar("Written")
@@ -35,16 +33,14 @@ class _TextReader(Generic[Written]):
     """Reads raw text, and has each event of it written."""
 
     def __init__(self, format: str | Format, policies: Policies, write: Write[Written]) -> None:
-        # Nobody asks the parser for its message, so it need not hold one.
-        unkept = policies.but(collect=False)
-        self._splitter = Splitter(get_format(format), lambda found: Parser(found, unkept), seed=policies.seed)
+        self._splitter = Reading.of(format=format, policies=policies).splitter()
         self._write = write
 
     def feed(self, chunk: str) -> Iterator[Written]:
         return self._written(self._splitter.feed(RawText(0, chunk)))
 
-    def release(self, _: bool) -> Iterator[Written]:
-        return self._written(self._splitter.finish())
+    def release(self, failed: bool) -> Iterator[Written]:
+        return self._written(self._splitter.finish("length" if failed else None))
 
     def _written(self, items: list[ReplyItem]) -> Iterator[Written]:
         return (made for item in items if isinstance(item, ReplyEvent) for made in self._write(item))

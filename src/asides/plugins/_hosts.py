@@ -1,13 +1,8 @@
-"""What the plug-ins share: from which release of a host on each works, and which format a model's name asks for."""
+"""What the plug-ins share: from which release of a host on each works."""
 
 from __future__ import annotations
 
-from .._engine.format import Format
 from .._extras import require
-from ..detect import detect
-from ..detect.result import begin_of, start_of
-from ..families import get_format
-from ..policies import Policies
 
 LEAST = {
     "ag-ui-protocol": "1.0",
@@ -28,19 +23,3 @@ LEAST = {
 def require_host(package: str) -> None:
     """Raise an `ImportError` of one line if the host is missing or too old."""
     require(package, LEAST[package])
-
-
-def choose_format(format: str | Format, model: str | None, policies: Policies) -> tuple[Format, Policies]:
-    """The format and the policies for a model: what the caller names, else what the model's name says.
-
-    With `format="auto"` and a model whose name says what it writes, its format is taken, and its start where that
-    differs from the format's own: `Qwen/Qwen3-4B-Thinking-2507` begins in a thought, `Qwen/Qwen3-4B` does not.
-    """
-    if format != "auto" or not model:
-        return get_format(format), policies
-    detection = detect(model)
-    found = get_format(detection.format)
-    # Explicit choices win, and a start that is the format's own is left to it: whole texts have a default there.
-    if policies.start is None and policies.prompt is None and detection.start != start_of(begin_of(found.start)):
-        policies = policies.but(start=detection.start)
-    return found, policies

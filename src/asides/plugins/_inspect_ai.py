@@ -35,10 +35,11 @@ from ..events import ThinkingDelta
 from ..parts import Text, Thinking
 from ..parts import ToolCall as Call
 from ..policies import DEFAULTS, SharedPolicyOptions
+from ..reading import Reading
 from ..reply import Chunk, Ended, Fold, RawText, Reply, ReplyEvent, Splitter, ThinkingChunk
-from ._hosts import choose_format, require_host
-from ._ids import CallIds, new_seed
-from ._wrapping import delegate, make_splitter
+from ..reply._call_ids import CallIds
+from ._hosts import require_host
+from ._wrapping import delegate
 
 _OPTIONS = SharedPolicyOptions.__annotations__.keys() - {"calls", "seed"}
 """The policies that may be arguments of the model (`-M start=thinking`). Calls are read where there are tools, and ids
@@ -68,7 +69,7 @@ class AsidesAPI(ModelAPI):
         self.base_url = self._wrapped.base_url  # inspect writes it into its log
         try:
             policies = DEFAULTS.but(**options)
-            self._format, self._policies = choose_format(format, self._wrapped.service_model_name(), policies)
+            self._reading = Reading.of(self._wrapped.service_model_name(), format=format, policies=policies)
         except (Error, TypeError) as error:
             raise PrerequisiteError(f"ERROR: asides/{model_name}: {error}") from error
 
@@ -85,13 +86,13 @@ class AsidesAPI(ModelAPI):
 
     def _split(self, output: ModelOutput, call: ModelCall | None, tools: list[ToolInfo]) -> ModelOutput:
         definitions = [{"type": "function", "function": tool.model_dump(exclude_none=True)} for tool in tools]
-        policies = self._policies.but(tools=definitions, calls=bool(tools), seed=new_seed())
+        reading = self._reading.but(tools=definitions, calls=bool(tools))
         choices, answers = [], []
         for number, choice in enumerate(output.choices):
             # A server that reads calls itself has read them all: what it left in the text must not be run twice.
-            own = policies.but(calls=False) if choice.message.tool_calls else policies
+            own = reading.but(calls=False) if choice.message.tool_calls else reading
             items = _written(choice, number, call)
-            reply, known = _read(items, make_splitter(self._format, own, whole=True), choice.stop_reason)
+            reply, known = _read(items, own.splitter(whole=True), choice.stop_reason)
             changed = _is_changed(reply, known, items, choice)
             choices.append(_rebuilt(choice, items, reply, known) if changed else choice)
             answers.append(reply.text if changed else choice.message.text)

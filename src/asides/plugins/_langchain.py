@@ -20,16 +20,15 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.content import KNOWN_BLOCK_TYPES
 from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
 
-from .._api import for_whole
-from .._engine.format import Format, thinking_pair
+from .._engine.format import thinking_pair
 from .._engine.parser import Parser, format_of
-from ..dialects.openai_chat.reader import ChoiceReader
-from ..dialects.openai_chat.request import REASONING
-from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
-from ..policies import Policies
-from ..reply.items import Chunk, ReplyEvent, ThinkingChunk
-from ..reply.splitter import Splitter
-from ._ids import CallIds
+from ..dialects._thought_fields import retyped_field
+from ..dialects.openai_chat._reader import ChoiceReader
+from ..dialects.openai_chat._request import REASONING
+from ..events import Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
+from ..reading import Reading
+from ..reply._call_ids import CallIds
+from ..reply._items import Chunk, ReplyEvent, ThinkingChunk
 
 EarlierThinking = Literal["drop", "text", "field"]
 """What becomes of thinking in messages that are sent back: left out, written into the text with its markers, or written
@@ -52,19 +51,20 @@ _GROWTH: dict[type, tuple[str, str]] = {
     ToolCallDelta: ("tool_call_chunk", "args"),
 }
 """By event: the type of the block that grows, and its field."""
+_AGAIN = -1
+"""The index of the block with the words of a thought that was the answer: no part has it."""
 
 
 class ReplySplitter:
     """Takes one reply apart: `feed` what the wrapped model gives, then `finish`."""
 
-    def __init__(self, format: Format, policies: Policies, *, whole: bool) -> None:
+    def __init__(self, reading: Reading, *, whole: bool) -> None:
         """`whole`: the reply comes in one piece, so that a lone closing marker can make all before it thinking."""
-        self._format = format
+        self._format = reading.format
         self._whole = whole
-        self._policies = policies
         self._parser: Parser | None = None
         self._reader = ChoiceReader(0)
-        self._splitter = Splitter(format, self._make_parser, seed=policies.seed)
+        self._splitter = reading.splitter(whole=whole, on_parser=self._remember)
         self._thought: object = _NO_THOUGHT
         """The index that the wrapped model gave to the block of the thought that is open."""
         self._reason = "stop"
@@ -73,12 +73,13 @@ class ReplySplitter:
         """The argument text of calls that have not ended."""
         self._call_ids = CallIds()
         self._notices: list[dict[str, Any]] = []
+        self._retyped = 0
+        """How many characters of text turned out to be a thought."""
+        self._apart = False
+        """Whether such a text came last."""
 
-    def _make_parser(self, format: Format) -> Parser:
-        policies = for_whole(self._policies, format) if self._whole else self._policies
-        # Another format: behind something that the server has split off comes the answer, wherever output would begin.
-        self._parser = Parser(format, policies if format is self._format else policies.but(start=None, prompt=None))
-        return self._parser
+    def _remember(self, parser: Parser) -> None:
+        self._parser = parser
 
     def feed(self, message: AIMessage, info: Mapping[str, Any] | None = None) -> AIMessageChunk:
         """Read a message or a chunk of one; `info` is its `generation_info`."""
@@ -116,6 +117,7 @@ class ReplySplitter:
             found |= {"markers": list(filter(None, thinking_pair(settled)))}
         if self._notices:
             found["notices"] = self._notices
+        found |= retyped_field(self._retyped)
         return AIMessageChunk(
             content=blocks.content(),
             tool_call_chunks=blocks.calls(),
@@ -188,9 +190,16 @@ class ReplySplitter:
                 blocks.grow(event.index, *_GROWTH[ToolCallDelta], "")
                 blocks.block(event.index).update(id=self._call_ids.give(event.id, event.index), name=event.name)
             elif event.kind == "text":
-                self._gaps[event.index] = event.gap  # `message.text` joins the texts
+                self._gaps[event.index] = event.gap or "\n\n" * self._apart  # `message.text` joins the texts
+                self._apart = False
         elif isinstance(event, Notice):
             self._notices.append({"code": event.code, "message": event.message, "offset": event.offset})
+        elif isinstance(event, Retyped):
+            # Words cannot be taken back: those of a thought stay, and those of an answer are a text besides.
+            if event.kind == "thinking":
+                self._retyped, self._apart = item.characters, True
+            else:
+                blocks.grow(_AGAIN, *_GROWTH[TextDelta], item.raw)
         elif isinstance(event, PartEnd) and event.index in self._calls:
             texts = self._calls.pop(event.index)
             if event.error is not None:

@@ -13,9 +13,10 @@ from typing import Any, Unpack
 
 from .._engine.format import Format
 from ..policies import DEFAULTS, Policies, PolicyOptions
+from ..reading import Reading
 from ..reply import Ended, Fold, RawText, ThinkingChunk
-from ._hosts import choose_format, require_host
-from ._wrapping import delegate, make_splitter
+from ._hosts import require_host
+from ._wrapping import delegate
 
 require_host("lighteval")
 
@@ -61,9 +62,8 @@ class AnswerModel(LightevalModel):
         self._wrapped = wrapped
         # What lighteval's pipeline takes from a model by itself.
         self.config, self._cache, self.is_async = wrapped.config, wrapped._cache, wrapped.is_async
-        self._format, self._policies = choose_format(
-            format, model or wrapped.config.model_name, policies.but(**options)
-        )
+        name = model or wrapped.config.model_name
+        self._reading = Reading.of(name, format=format, policies=policies.but(**options))
 
     def greedy_until(self, docs: list[Any]) -> Any:
         """Generate with the wrapped model, and read what comes."""
@@ -82,7 +82,7 @@ class AnswerModel(LightevalModel):
 
     def _reply(self, text: str, thought: str) -> Any:
         """One sample. `thought`: what its server has split off already."""
-        splitter, fold = make_splitter(self._format, self._policies, whole=True), Fold()
+        splitter, fold = self._reading.splitter(whole=True), Fold()
         for chunk in (ThinkingChunk(0, thought), RawText(0, text), Ended(0)):
             for item in splitter.feed(chunk):
                 fold.add(item)

@@ -3,7 +3,7 @@
 LiteLLM hands on what an OpenAI-compatible server sent, so its chunks and messages are read and written with the dialect
 of chat completions: the same reader, splitter and writer that the gateway has. Only the wrapping differs.
 
-    splitter = ChunkSplitter(lambda model: ReplyReading.choose(..., model, ...))
+    splitter = ChunkSplitter(lambda model: choose_reading(..., model, ...))
     splitter.feed(chunk), splitter.release()           # chunks of LiteLLM in, chunks of LiteLLM out
 
 One thing is LiteLLM's own: of a whole reply that begins with `<think>` it has taken the first thought off, by a
@@ -13,23 +13,21 @@ pattern, before any hook sees it. What the server wrote is in its log of the cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from litellm.types.utils import Delta, Message, ModelResponse, ModelResponseStream, StreamingChoices
 
 from .._engine.format import Format
+from ..dialects._request import Request
 from ..dialects.openai_chat import read_reply, write_reply
-from ..dialects.openai_chat.reader import ChoiceReader
-from ..dialects.openai_chat.request import NAME, REASONING
-from ..dialects.openai_chat.writer import ChoiceWriter
-from ..dialects.request import Request
+from ..dialects.openai_chat._reader import ChoiceReader
+from ..dialects.openai_chat._request import NAME, REASONING
+from ..dialects.openai_chat._writer import ChoiceWriter
 from ..policies import Policies
-from ..reply.items import Ended, Foreign, ReplyEvent, ReplyItem
-from ..reply.splitter import Splitter
-from ._hosts import choose_format
-from ._ids import new_seed
-from ._wrapping import make_splitter
+from ..reading import Reading
+from ..reply._items import Ended, Foreign, ReplyEvent, ReplyItem
+from ..reply._splitter import Splitter
 
 SPLIT = "asides"
 """Stands in the hidden parameters of a reply that has been taken apart, so that no second hook does it again."""
@@ -38,38 +36,27 @@ Data = Mapping[str, Any]
 """What LiteLLM says of a request."""
 
 
-class ReplyReading(NamedTuple):
-    """How the replies to one request are read."""
+def choose_reading(format: str | Format, policies: Policies, model: str, data: Data) -> Reading:
+    """How replies to a request are read: by the model's name, with the types of arguments by the request's tools.
 
-    format: Format
-    policies: Policies
-
-    @classmethod
-    def choose(cls, format: str | Format, policies: Policies, model: str, data: Data) -> ReplyReading:
-        """For a model and a request: the format by the model's name, the types of arguments by the request's tools.
-
-        A client that names no tools may be reading calls from the text by itself, so then they stay there.
-        """
-        found, chosen = choose_format(format, model, policies)
-        tools = data.get("tools")
-        messages = data.get("messages")
-        called = isinstance(messages, Sequence) and any(
-            isinstance(each, dict) and each.get("tool_calls") for each in messages
-        )
-        calls = chosen.calls and bool(tools or called) and data.get("tool_choice") != "none"
-        if chosen.tools is None and isinstance(tools, list):
-            chosen = chosen.but(tools=tools)
-        return cls(found, chosen.but(calls=calls, seed=chosen.seed or new_seed(), collect=False))
-
-    def splitter(self, *, whole: bool) -> Splitter:
-        """What takes a reply apart; `whole`: it comes in one piece, so that a lone close can be honoured."""
-        return make_splitter(*self, whole=whole)
+    A client that names no tools may be reading calls from the text by itself, so then they stay there.
+    """
+    tools = data.get("tools")
+    messages = data.get("messages")
+    called = isinstance(messages, Sequence) and any(
+        isinstance(each, dict) and each.get("tool_calls") for each in messages
+    )
+    calls = policies.calls and bool(tools or called) and data.get("tool_choice") != "none"
+    if policies.tools is None and isinstance(tools, list):
+        policies = policies.but(tools=tools)
+    policies = policies.but(calls=calls, collect=False)
+    return Reading.of(model, format=format, policies=policies)
 
 
 class ChunkSplitter:
     """Takes the chunks of one stream."""
 
-    def __init__(self, choose: Callable[[str], ReplyReading | None]) -> None:
+    def __init__(self, choose: Callable[[str], Reading | None]) -> None:
         """`choose`: how the output of a model is read, by the name that the first chunk has; None: not at all."""
         self._choose = choose
         self._splitter: Splitter | None = None
@@ -102,11 +89,11 @@ class ChunkSplitter:
             out.append(chunk)
         return out
 
-    def release(self, _: bool = True) -> list[ModelResponseStream]:
+    def release(self, failed: bool = True) -> list[ModelResponseStream]:
         """What was held back, where a stream ended without saying so."""
         if self._splitter is None or self._last is None:
             return []
-        return list(self._written(self._splitter.finish(), "", self._last))
+        return list(self._written(self._splitter.finish("length" if failed else None), "", self._last))
 
     def _choice(
         self, splitter: Splitter, choice: StreamingChoices, chunk: ModelResponseStream
@@ -137,7 +124,7 @@ class ChunkSplitter:
                 number, deltas = item.choice, [{}]
                 fields = self._writers[number].end(item)
             elif isinstance(item, Foreign):
-                number, fields = item.data["choice"], {}
+                number, fields = item.choice or 0, {}
                 deltas = self._writers[number].foreign(item)
             else:
                 continue
@@ -146,7 +133,7 @@ class ChunkSplitter:
                 role, fields = "", {}
 
 
-def split_reply(response: ModelResponse, reading: ReplyReading, original: object = None) -> None:
+def split_reply(response: ModelResponse, reading: Reading, original: object = None) -> None:
     """Take a whole reply apart, in place. `original`: what LiteLLM logged of the server's answer."""
     hidden = response._hidden_params
     if hidden.get(SPLIT) or any(_passes(choice.message) for choice in response.choices):

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from .._engine.format import Format
 from ..policies import DEFAULTS, PolicyOptions
-from ._hosts import choose_format, require_host
-from .evals import answer_of
+from ..reading import Reading
+from ._hosts import require_host
 
 require_host("lm-eval")
 
@@ -24,7 +24,7 @@ class AnswerFilter(Filter):
         self, model: str | None = None, format: str | Format = "auto", **options: Unpack[PolicyOptions]
     ) -> None:
         # Once, and not for each response: a task may have a hundred thousand.
-        self._format, self._policies = choose_format(format, model, DEFAULTS.but(**options))
+        self._reading = Reading.of(model, format=format, policies=DEFAULTS.but(**options))
 
     def apply(self, resps: Iterable[Iterable[str]], docs: Any) -> list[list[str]]:
         """The answers, in the order of the responses."""
@@ -37,4 +37,4 @@ class AnswerFilter(Filter):
                 "the filter 'asides' reads generated text: it must stand first in the filters of a task whose "
                 f"output_type is generate_until, not behind or beside one that gives {type(response).__name__}"
             )
-        return answer_of(response, self._format, self._policies)
+        return self._reading.parse(response).text

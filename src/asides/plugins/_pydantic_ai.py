@@ -12,7 +12,7 @@ then does what it does for every call with invalid arguments, and asks the model
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -36,13 +36,10 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
-from .._api import for_whole
-from .._engine.format import THINKING, Format
-from .._engine.parser import Parser
-from ..events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta
-from ..policies import Policies
-from ..reply import RawText, ReplyEvent, ReplyItem, Splitter, ThinkingChunk
-from ._ids import CallIds, new_seed
+from ..events import Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
+from ..reading import Reading
+from ..reply import RawText, ReplyEvent, ReplyItem, ThinkingChunk
+from ..reply._call_ids import CallIds
 from ._streams import aread_stream
 
 
@@ -70,6 +67,8 @@ class _Record:
 
     notices: list[dict[str, Any]] = field(default_factory=list)
     broken_calls: list[dict[str, Any]] = field(default_factory=list)
+    retyped_characters: int = 0
+    """How many characters of text turned out to be a thought once they were out."""
 
     def added_to(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         found = {name: value for name, value in vars(self).items() if value}
@@ -83,8 +82,7 @@ class SplitResponse(StreamedResponse):
         self,
         inner: StreamedResponse,
         parameters: ModelRequestParameters,
-        format: Format,
-        policies: Policies,
+        reading: Reading,
         *,
         whole: bool = False,
     ) -> None:
@@ -92,9 +90,8 @@ class SplitResponse(StreamedResponse):
         super().__init__(parameters)
         self._inner = inner
         self._whole = whole
-        seed = policies.seed or new_seed()
-        policies = policies.but(seed=seed, collect=False, tools=policies.tools or _tools_of(parameters))
-        self._splitter = Splitter(format, self._maker(format, policies, whole), seed=seed)
+        reading = reading.but(tools=reading.policies.tools or _tools_of(parameters))
+        self._splitter = reading.splitter(whole=whole, is_first=self._is_first)
         self._call_ids = CallIds()
         self._record = _Record()
         self._silent = True
@@ -109,20 +106,15 @@ class SplitResponse(StreamedResponse):
         self._own: set[int] = set()
         """The splitter's parts that were made of text; it counts those of the server too."""
         self._gap = ""
+        self._apart = False
+        """Whether a text that turned out to be a thought came last."""
         self._calls: set[int] = set()
         self._called = False
 
-    def _maker(self, format: Format, policies: Policies, whole: bool) -> Callable[[Format], Parser]:
-        first = for_whole(policies, format) if whole else policies
-
-        def make(found: Format) -> Parser:
-            if self._first and found is format:
-                self._first = False
-                return Parser(found, first)
-            # Behind something else comes the answer, wherever the output itself begins.
-            return Parser(found, policies.but(start="text" if found.start == THINKING else None, prompt=None))
-
-        return make
+    def _is_first(self) -> bool:
+        """Whether the text that begins now is the first thing of the output: asked once for each text."""
+        first, self._first = self._first, False
+        return first
 
     # What the host calls.
 
@@ -290,10 +282,10 @@ class SplitResponse(StreamedResponse):
         # One that is complete from the beginning has parts and no events.
         if self._silent and not failed:
             yield from self._read_parts(self._inner.get().parts)
-        yield from self._finish()
+        yield from self._finish(failed)
 
-    def _finish(self) -> Iterator[ModelResponseStreamEvent]:
-        yield from self._write(self._splitter.finish())
+    def _finish(self, failed: bool = False) -> Iterator[ModelResponseStreamEvent]:
+        yield from self._write(self._splitter.finish("length" if failed else None))
 
     # Writing.
 
@@ -313,19 +305,28 @@ class SplitResponse(StreamedResponse):
                     yield from self._break_call(item, event)
                 elif event.index in self._calls:
                     self._called = True
+            elif isinstance(event, Retyped):
+                # Words cannot be taken back: those of a thought stay, and those of an answer are a text besides.
+                self._apart = event.kind == "thinking"
+                if event.kind == "thinking":
+                    self._record.retyped_characters = item.characters
+                else:
+                    yield from self._write_text(_key(_AGAIN), item.raw)
             elif isinstance(event, TextDelta):
                 yield from self._write_text(_key(event.index), event.text)
             elif isinstance(event, ThinkingDelta):
                 yield from self._parts_manager.handle_thinking_delta(
                     vendor_part_id=_key(event.index), content=event.text
                 )
-            elif event.index in self._calls:
+            elif isinstance(event, ToolCallDelta) and event.index in self._calls:
                 yield from self._write_call(_key(event.index), args=event.text)
 
     def _start(self, start: PartStart) -> Iterator[ModelResponseStreamEvent]:
         self._own.add(start.index)
         self._source.parts += 1
-        self._gap = start.gap if start.kind == "text" else ""
+        self._gap = ""
+        if start.kind == "text":
+            self._gap, self._apart = start.gap or "\n\n" * self._apart, False
         # The host has no place for a call without a name: `_break_call` writes it as text.
         if start.kind == "tool_call" and start.name:
             self._calls.add(start.index)
@@ -384,6 +385,10 @@ class SplitResponse(StreamedResponse):
         # `{}`, are made invalid by what follows them: no JSON goes on with a bracket of this kind.
         if not call.args or (isinstance(call.args, str) and _is_json(call.args)):
             yield from self._write_call(key, args=f"\n({end.error_message or end.error}) {item.raw}")
+
+
+_AGAIN = -1
+"""In place of an index: the text with the words of a thought that was the answer."""
 
 
 def _key(index: int) -> tuple[str, int]:

@@ -25,16 +25,15 @@ from sglang.srt.parser.reasoning_parser import StreamingParseResult as ThoughtRe
 from sglang.srt.parser.response_template import GRAMMAR_FROM_START, ResponseTemplateReasoningDetector
 from xgrammar import StructuralTag
 
-from .._api import for_whole
 from .._engine.format import HEADER, THINKING, Format, thinking_pair
-from .._engine.parser import Parser
 from .._engine.vocabulary import added_tokens
 from ..detect import detect
 from ..errors import Error, UsageError
 from ..events import Notice
 from ..families import get_format
-from ..families.registry import switch_of
-from ..policies import DEFAULTS, Policies, Start
+from ..families._registry import switch_of
+from ..policies import DEFAULTS, Start
+from ..reading import Reading
 from ._halves import CallHalf, CallsTaken, ThoughtHalf, ThoughtsTaken
 
 logger = logging.getLogger("asides.plugins.sglang")
@@ -98,23 +97,25 @@ class ThoughtDetector(ResponseTemplateReasoningDetector):
         policies = DEFAULTS.but(tools=_definitions(tools))
         if grammar_start == GRAMMAR_FROM_START:
             policies = policies.but(start="text")
-        elif prefix:
-            policies = policies.but(prompt=prefix)
-        else:
-            policies = policies.but(start=_start(format, force_reasoning))
-            if continue_final_message and isinstance(previous_content, str):
-                policies = policies.but(start=_start_behind(previous_content, format, policies))
-        self._policies = policies
+        elif not prefix and force_reasoning and format.start != HEADER:
+            policies = policies.but(start="thinking")
+        # A "no" counts only where the format has a switch: SGLang finds thoughts that nothing turns off in few
+        # templates.
+        think = False if force_reasoning is False else None
+        reading = Reading.of(format=format, prompt=prefix or None, think=think, policies=policies)
+        if continue_final_message and isinstance(previous_content, str) and not prefix and grammar_start is None:
+            reading = _reading_after(previous_content, reading)
+        self._reading = reading
         self._is_json = grammar_start is not None
-        self._half = self._new_half(policies)
+        self._half = self._new_half(reading)
         self._waiting = ""
         """Thoughts that wait for their end, where they are not streamed."""
         self._thought: list[str] = []
         """All thoughts, where they become the answer if there is no other."""
         self._answered = False
 
-    def _new_half(self, policies: Policies) -> ThoughtHalf:
-        return ThoughtHalf(self._format, policies, answer_verbatim=self._is_json)
+    def _new_half(self, reading: Reading) -> ThoughtHalf:
+        return ThoughtHalf(reading, answer_verbatim=self._is_json)
 
     def get_think_end_token_ids(self, tokenizer: Any) -> list[int]:
         """The ids that end a thought; none where no marker of its own does (harmony), or none is known yet."""
@@ -134,13 +135,13 @@ class ThoughtDetector(ResponseTemplateReasoningDetector):
 
     def json_output_started(self, text: str) -> bool:
         """Whether an output has come to the answer that a JSON schema holds."""
-        half = self._new_half(self._policies)
+        half = self._new_half(self._reading)
         half.feed(text)
         return half.verbatim
 
     def detect_and_parse(self, text: str) -> ThoughtResult:
         """Read a whole reply."""
-        half = self._new_half(for_whole(self._policies, self._format))
+        half = self._new_half(self._reading.as_whole())
         first, last = half.feed(text), half.finish()
         _log(half.notices)
         thinking, rest = first.thinking + last.thinking, first.rest + last.rest
@@ -252,7 +253,8 @@ class CallDetector(BaseFormatDetector):
         names = None
         if tools is not None and not envs.SGLANG_FORWARD_UNKNOWN_TOOLS.get():
             names = frozenset(tool.function.name for tool in tools)
-        return CallHalf(self._format, DEFAULTS.but(start=start, tools=_definitions(tools)), names)
+        policies = DEFAULTS.but(start=start, tools=_definitions(tools))
+        return CallHalf(Reading.of(format=self._format, policies=policies), names)
 
 
 def _call_result(half: CallHalf, piece: CallsTaken) -> CallResult:
@@ -292,16 +294,8 @@ def _default_mode(format: Format) -> str:
     return f"explicit_{keyword or _SWITCHES[0]}"
 
 
-def _start(format: Format, forced: bool | None) -> Start | None:
-    """Where a reply begins by what SGLang says of the request; None: as the format says."""
-    if forced is None or format.start == HEADER:
-        return None
-    # SGLang finds a thought that nothing switches off only in some templates, so there its "no" does not count.
-    return "thinking" if forced or (format.start == THINKING and switch_of(format) is None) else "text"
-
-
-def _start_behind(content: str, format: Format, policies: Policies) -> Start:
-    """Where a reply begins that goes on with a message."""
-    parser = Parser(format, policies)
+def _reading_after(content: str, reading: Reading) -> Reading:
+    """How a reply is read that goes on with a message."""
+    parser = reading.parser()
     parser.feed(content)
-    return "thinking" if parser.state == "thinking" else "text"
+    return reading.but(start="thinking" if parser.state == "thinking" else "text", retype=False)

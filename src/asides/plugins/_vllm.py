@@ -36,22 +36,20 @@ from vllm.reasoning import ReasoningParser
 from vllm.tool_parsers import ToolParser
 from xgrammar import StructuralTag
 
-from .._api import for_whole
 from .._engine.format import TEXT, Format, thinking_pair
-from .._engine.parser import Parser
 from .._engine.tokens import TokenParser, read_prompt_ids
 from .._engine.vocabulary import Vocabulary, vocabulary_of
-from ..detect.markers import closers, literals, openers, thinks
-from ..dialects.openai_chat.writer import ChoiceWriter
+from ..detect._markers import closers, literals, openers, thinks
+from ..dialects.openai_chat._writer import ChoiceWriter
 from ..errors import UsageError
 from ..events import Notice, PartEnd, PartStart
 from ..families import get_format, switch_of
 from ..parts import Thinking
-from ..policies import DEFAULTS, Policies, Start
-from ..reply import RawText, ReplyEvent, ReplyItem, Splitter
+from ..policies import DEFAULTS
+from ..reading import Reading
+from ..reply import RawText, ReplyEvent, ReplyItem
+from ..reply._corrected import corrected
 from ._halves import CallHalf, CallsTaken, ThoughtHalf, ThoughtsTaken
-from ._hosts import choose_format
-from ._ids import new_seed
 
 _log = logging.getLogger("asides.plugins.vllm")
 NEAR = 32
@@ -88,9 +86,9 @@ class DeltaBuilder:
 class JoinedReader:
     """Reads a reply for both halves."""
 
-    def __init__(self, format: Format, policies: Policies) -> None:
-        self._splitter = Splitter(format, lambda format: Parser(format, policies), seed=policies.seed)
-        self._read = self._splitter.fast_path(0)
+    def __init__(self, reading: Reading) -> None:
+        self._splitter = reading.splitter()
+        self._read = self._splitter.fast_path(0)[1]
         self._writer = ChoiceWriter("reasoning", False, {})
 
     def feed(self, text: str, to: DeltaBuilder) -> None:
@@ -100,12 +98,12 @@ class JoinedReader:
 
     def finish(self, to: DeltaBuilder) -> None:
         """Nothing more will come: what was held back."""
-        self._write(self._splitter.finish(), to)
+        self._write(self._splitter.finish(None), to)
 
     def read_whole(self, text: str, to: DeltaBuilder) -> None:
         """Read a whole reply, of which a broken call stays text: vLLM takes it that the calls of one can be decoded."""
-        found = self._splitter.feed(RawText(0, text)) + self._splitter.finish()
-        items = [item for item in found if type(item) is ReplyEvent]
+        found = self._splitter.feed(RawText(0, text)) + self._splitter.finish(None)
+        items = [item for item in corrected(found) if type(item) is ReplyEvent]
         broken = {item.event.index for item in items if isinstance(item.event, PartEnd) and item.raw}
         for item in items:
             event = item.event
@@ -223,8 +221,8 @@ class TurnIds:
         text = self.vocabulary.text(turn)
         behind = max((text.rfind(header) + len(header) for header in format.assistant if header in text), default=-1)
         if behind < 0 and format.assistant:  # a reply without its prompt
-            start: Start | None = "undecided" if format.start == TEXT else None
-            parser = TokenParser(self.vocabulary, format, start=start, calls=False, collect=False)
+            reading = Reading.of(format=format, policies=_UNREAD)
+            parser = reading.token_parser(self.vocabulary, whole=True)
             parser.feed(turn)
             return parser.state in ("text", "ended"), True
         if format.header is not None and turn and turn[-1] in self._closers:
@@ -243,14 +241,18 @@ def _first_token(added: Mapping[str, int], header: str) -> int | None:
     return min(found)[1] if found else None
 
 
+_UNREAD = DEFAULTS.but(calls=False, collect=False)
+"""For ids of which only the place counts where they end."""
+
+
 @lru_cache(maxsize=64)
 def _turn_ids(format: Format, vocabulary: Vocabulary) -> TurnIds:
     return TurnIds(format, vocabulary)
 
 
 @lru_cache(maxsize=256)
-def _choose(format: str, model: str | None) -> tuple[Format, Policies]:
-    return choose_format(format, model, DEFAULTS)
+def _choose(format: str, model: str | None) -> Reading:
+    return Reading.of(model, format=format)
 
 
 @lru_cache(maxsize=256)
@@ -273,7 +275,8 @@ class SharedReply:
     """How one reply is read: what its reasoning half and its tool half share."""
 
     def __init__(self, format: str, tokenizer: Any, model: str | None) -> None:
-        self.format, self._policies = _choose(format, model or getattr(tokenizer, "name_or_path", None))
+        self._model: str | None = model or getattr(tokenizer, "name_or_path", None)
+        self.format = _choose(format, self._model).format
         self.turn_ids: TurnIds | None = None
         """For the prompt; None without a reasoning half, which alone is shown one."""
         self.off = False
@@ -316,21 +319,20 @@ class SharedReply:
         return message.message() or DeltaMessage()
 
     def _make_reader(self, request: Any, *, whole: bool, thoughts_alone: bool = False) -> JoinedReader | LoneReader:
-        policies = self.policies(whole=whole).but(tools=self.tools or None, seed=new_seed())
+        reading = self.reading(whole=whole).but(tools=self.tools or None)
         if self.turn_ids is not None and (thoughts_alone or not self.joined):
-            return LoneReader(ThoughtHalf(self.format, policies))
+            return LoneReader(ThoughtHalf(reading))
         if getattr(request, "tool_choice", None) == "none":
-            policies = policies.but(calls=False)
-        return JoinedReader(self.format, policies) if self.joined else LoneReader(CallHalf(self.format, policies))
+            reading = reading.but(calls=False)
+        return JoinedReader(reading) if self.joined else LoneReader(CallHalf(reading))
 
-    def policies(self, *, whole: bool) -> Policies:
-        """The policies for this reply, as far as they say where it begins."""
-        if self.turn_ids is not None and self.prompt_ids:
-            return self._policies.but(start=None, prompt=self.turn_ids.text(self.prompt_ids))
-        if self.off:
-            return self._policies.but(start="text")
+    def reading(self, *, whole: bool) -> Reading:
+        """How this reply is read: by its prompt, where one was shown, else by the model and what was asked of it."""
+        prompt = self.turn_ids.text(self.prompt_ids) if self.turn_ids is not None and self.prompt_ids else None
+        think = False if self.off else None
+        reading = Reading.of(self._model, format=self.format, prompt=prompt, think=think)
         # Of a whole reply whose prompt nobody has seen, a lone closer shows that the prompt had opened the thought.
-        return for_whole(self._policies, self.format) if whole and self.turn_ids is not None else self._policies
+        return reading.as_whole() if whole and self.turn_ids is not None else reading
 
 
 _made = threading.local()
@@ -406,12 +408,10 @@ class ReasoningHalf(ReasoningParser):
         parser, given = self._counted, list(ids)
         if parser is None or parser.ids != given[: len(parser.ids)]:
             # Exact: whitespace between the markers of a thought took tokens too.
-            policies = self.shared.policies(whole=True).but(
-                prompt=None, whitespace="exact", tools=self.shared.tools or None
-            )
+            reading = self.shared.reading(whole=True)
+            reading = reading.but(prompt=None, whitespace="exact", tools=self.shared.tools or None)
             prompt_ids = self._ids.turn(self.shared.prompt_ids) if self.shared.prompt_ids else None
-            parser = TokenParser(self._ids.vocabulary, self.shared.format, policies, prompt_ids=prompt_ids)
-            self._counted = parser
+            parser = self._counted = reading.token_parser(self._ids.vocabulary, prompt_ids=prompt_ids)
         parser.feed(given[len(parser.ids) :])
         return parser
 

@@ -1,26 +1,9 @@
-"""What plug-ins share that wrap a host's model: how its replies are read, and what stays the wrapped model's."""
+"""What plug-ins share that wrap a host's model: what stays the wrapped model's."""
 
 from __future__ import annotations
 
 from abc import update_abstractmethods
 from operator import attrgetter
-
-from .._api import for_whole
-from .._engine.format import Format
-from .._engine.parser import Parser
-from ..policies import Policies
-from ..reply import Splitter
-
-
-def make_splitter(format: Format, policies: Policies, *, whole: bool) -> Splitter:
-    """What reads a reply that a server has perhaps taken apart already; `whole`: it comes in one piece."""
-    own = for_whole(policies, format) if whole else policies
-
-    def make(found: Format) -> Parser:
-        # Another format: behind what the server has split off comes the answer, wherever output would begin.
-        return Parser(found, own if found is format else policies.but(start=None, prompt=None))
-
-    return Splitter(format, make, seed=policies.seed)
 
 
 def delegate(wrapper: type, base: type) -> None:

@@ -30,15 +30,16 @@ from acp.schema import AgentMessageChunk, AgentThoughtChunk, ToolCallProgress, T
 from acp.schema import Usage as AcpUsage
 
 from .._engine.format import Format
-from ..dialects.whole_calls import to_object
-from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..dialects._whole_calls import to_object
+from ..events import Event, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Message, OpenCalls
 from ..parts import ToolCall
 from ..policies import DEFAULTS, Policies, PolicyOptions
-from ..reply.items import ReplyEvent, Usage
-from ..reply.reply import Reply
+from ..reply._call_ids import CallIds
+from ..reply._items import ReplyEvent, Usage
+from ..reply._reply import Reply
 from ._events import aread, event_of, events_of, read
-from ._ids import CallIds, make_prefix, new_seed, with_seed
+from ._ids import make_prefix
 
 __all__ = ["AcpWriter", "Update", "asplit", "from_message", "split", "usage"]
 
@@ -55,13 +56,17 @@ class AcpWriter:
 
     def __init__(self, *, seed: int | None = None) -> None:
         """`seed`: what the ids of messages depend on; random unless given, because ids are those of a session."""
-        self._prefix = make_prefix(new_seed(seed))
+        self._prefix = make_prefix(seed)
         self._calls = OpenCalls()
         self._call_ids = CallIds()
         self._last = ""
         """The kind of the part that began last."""
         self._gap = ""
         """What to write before the next text."""
+        self._apart = ""
+        """What sets the next text apart from one that turned out to be a thought."""
+        self._words: list[str] = []
+        """Those of the open thought: where it turns out to be the answer, they are needed again."""
         self._notices: list[Notice] = []
 
     @property
@@ -85,6 +90,8 @@ class AcpWriter:
                 return self._start(event)
             case PartEnd():
                 return self._end(event, raw)
+            case Retyped():
+                return self._retype(event, raw)
             case Notice():
                 self._notices.append(event)
                 _log.info("%s at %d", event.code, event.offset)
@@ -97,19 +104,30 @@ class AcpWriter:
 
     def _start(self, start: PartStart) -> list[Update]:
         # Clients that do not look at ids join neighbours of a kind; what stands apart needs no gap.
-        self._gap = start.gap if start.kind == self._last else ""
-        self._last = start.kind
+        self._gap = (start.gap or self._apart) if start.kind == self._last else ""
+        self._last, self._apart, self._words = start.kind, "", []
         if start.kind != "tool_call":
             return []
         start = msgspec.structs.replace(start, id=self._call_ids.give(start.id, start.index))
         self._calls.add(start)
         return [start_tool_call(start.id, start.name or UNNAMED, status="pending")]
 
+    def _retype(self, event: Retyped, raw: str) -> list[Update]:
+        """Words cannot be taken back: those of a thought are set apart, those of an answer are a message besides."""
+        if event.kind == "thinking":
+            self._apart = "\n\n"
+            return []
+        self._last = "text"
+        content = text_block(raw or "".join(self._words))
+        id = f"{self._prefix}_{event.index}_text"
+        return [AgentMessageChunk(session_update="agent_message_chunk", content=content, message_id=id)]
+
     def _chunk(self, delta: TextDelta | ThinkingDelta) -> Update:
         content, self._gap = text_block(self._gap + delta.text), ""
         id = f"{self._prefix}_{delta.index}"
         if isinstance(delta, TextDelta):
             return AgentMessageChunk(session_update="agent_message_chunk", content=content, message_id=id)
+        self._words.append(delta.text)
         return AgentThoughtChunk(session_update="agent_thought_chunk", content=content, message_id=id)
 
     def _end(self, end: PartEnd, raw: str) -> list[Update]:
@@ -126,7 +144,7 @@ def split(
     **options: Unpack[PolicyOptions],
 ) -> Iterator[Update]:
     """The updates of a stream of raw text. Ids depend on `seed`, which is random unless given."""
-    chosen = with_seed(policies, options)
+    chosen = policies.but(**options)
     return read(chunks, format, chosen, AcpWriter(seed=chosen.seed).feed)
 
 
@@ -137,7 +155,7 @@ def asplit(
     **options: Unpack[PolicyOptions],
 ) -> AsyncIterator[Update]:
     """The updates of an asynchronous stream of raw text, as `split`."""
-    chosen = with_seed(policies, options)
+    chosen = policies.but(**options)
     return aread(chunks, format, chosen, AcpWriter(seed=chosen.seed).feed)
 
 

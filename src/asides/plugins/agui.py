@@ -4,7 +4,9 @@ Each part is a message of its own, in the order of writing: a thought is a reaso
 text an assistant message, and a call belongs to the assistant message directly before it. A call is held until it is
 whole, because a client may run one at its `TOOL_CALL_END`; one that may not be run is an activity (`BROKEN_CALL`),
 which keeps its place among the messages and is never run. Notices are custom events (`NOTICE`). The events of a run
-(`RUN_STARTED`, `RUN_FINISHED`, `RUN_ERROR`) are the agent's own: it has their ids.
+(`RUN_STARTED`, `RUN_FINISHED`, `RUN_ERROR`) are the agent's own: it has their ids. So is a snapshot of the
+conversation, which an agent sends after the notice `retyped`: with `from_message` it replaces what was sent as the
+other kind.
 
     for event in split(chunks, "qwen3"):               # raw text in
         yield encoder.encode(event)
@@ -47,14 +49,15 @@ from ag_ui.core import (
 from ag_ui.core import ToolCall as AguiToolCall
 
 from .._engine.format import Format
-from ..events import Event, Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
+from ..events import Event, Notice, PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta, ToolCallDelta
 from ..message import Message, OpenCalls
 from ..parts import Text, Thinking, ToolCall
 from ..policies import DEFAULTS, Policies, PolicyOptions
-from ..reply.items import ReplyEvent, Usage
-from ..reply.reply import Reply
+from ..reply._call_ids import CallIds
+from ..reply._items import ReplyEvent, Usage
+from ..reply._reply import Reply
 from ._events import aread, event_of, read
-from ._ids import CallIds, make_prefix, new_seed, with_seed
+from ._ids import make_prefix
 
 __all__ = ["BROKEN_CALL", "NOTICE", "AguiWriter", "asplit", "from_message", "split", "usage"]
 
@@ -72,11 +75,15 @@ class AguiWriter:
 
     def __init__(self, *, seed: int | None = None) -> None:
         """`seed`: what the ids of messages depend on; random unless given, because ids are those of a conversation."""
-        self._prefix = make_prefix(new_seed(seed))
+        self._prefix = make_prefix(seed)
         self._calls = OpenCalls()
         self._call_ids = CallIds()
         self._open: PartStart | None = None
         """The thought or text that has begun and not ended."""
+        self._words: list[str] = []
+        """Those of the open thought: where it turns out to be the answer, they are needed again."""
+        self._again = -1
+        """The part whose words were sent as a thought and then as the answer."""
         self._parent = ""
         """The assistant message that was written last, if nothing came behind it: a call belongs to it."""
 
@@ -91,6 +98,7 @@ class AguiWriter:
             case TextDelta():
                 return [TextMessageContentEvent(message_id=self._id(event.index), delta=event.text)]
             case ThinkingDelta():
+                self._words.append(event.text)
                 return [ReasoningMessageContentEvent(message_id=self._id(event.index), delta=event.text)]
             case ToolCallDelta():
                 self._calls.add(event)
@@ -99,6 +107,8 @@ class AguiWriter:
                 return self._start(event)
             case PartEnd():
                 return self._end(event, raw)
+            case Retyped():
+                return self._retype(event, raw)
             case Notice():
                 return [CustomEvent(name=NOTICE, value=msgspec.to_builtins(event))]
         raise TypeError(f"an event of asides is needed, not {type(event).__name__}")
@@ -111,13 +121,13 @@ class AguiWriter:
         return events
 
     def _id(self, index: int) -> str:
-        return f"{self._prefix}_{index}"
+        return f"{self._prefix}_{index}{'_text' if index == self._again else ''}"
 
     def _start(self, start: PartStart) -> list[BaseEvent]:
         if start.kind == "tool_call":
             self._calls.add(msgspec.structs.replace(start, id=self._call_ids.give(start.id, start.index)))
             return []
-        self._open = start
+        self._open, self._words = start, []
         message = self._id(start.index)
         # Messages of their own are not joined, so the gap between two is not written.
         if start.kind == "text":
@@ -125,6 +135,18 @@ class AguiWriter:
             return [TextMessageStartEvent(message_id=message, role="assistant")]
         self._parent = ""
         return [ReasoningStartEvent(message_id=message), ReasoningMessageStartEvent(message_id=message)]
+
+    def _retype(self, event: Retyped, raw: str) -> list[BaseEvent]:
+        """A message cannot become one of another kind. An answer that was sent as a thought is a message besides; a
+        thought that was sent as an answer stays one until a snapshot."""
+        if event.kind == "thinking":
+            self._parent = ""
+            return []
+        words, closing = raw or "".join(self._words), self._end(PartEnd(event.index), "")
+        self._again = event.index
+        message = self._id(event.index)
+        opening = self._start(PartStart(event.index, "text"))
+        return [*closing, *opening, TextMessageContentEvent(message_id=message, delta=words)]
 
     def _end(self, end: PartEnd, raw: str) -> list[BaseEvent]:
         call = self._calls.add(end, raw)
@@ -156,7 +178,7 @@ def split(
     **options: Unpack[PolicyOptions],
 ) -> Iterator[BaseEvent]:
     """The events of a stream of raw text. Ids depend on `seed`, which is random unless given."""
-    chosen = with_seed(policies, options)
+    chosen = policies.but(**options)
     return read(chunks, format, chosen, AguiWriter(seed=chosen.seed).feed)
 
 
@@ -167,7 +189,7 @@ def asplit(
     **options: Unpack[PolicyOptions],
 ) -> AsyncIterator[BaseEvent]:
     """The events of an asynchronous stream of raw text, as `split`."""
-    chosen = with_seed(policies, options)
+    chosen = policies.but(**options)
     return aread(chunks, format, chosen, AguiWriter(seed=chosen.seed).feed)
 
 
@@ -175,7 +197,7 @@ def from_message(
     message: Message | Reply, *, seed: int | None = None
 ) -> list[ReasoningMessage | AssistantMessage | ActivityMessage]:
     """A whole message as messages to keep: those that a client builds from the events, with the same ids by `seed`."""
-    prefix = make_prefix(new_seed(seed))
+    prefix = make_prefix(seed)
     call_ids = CallIds()
     messages: list[ReasoningMessage | AssistantMessage | ActivityMessage] = []
     for index, part in enumerate(message.parts):

@@ -16,12 +16,9 @@ Importing this module imports none of them.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from .._api import parse
-from .._engine.format import Format
-from ..policies import DEFAULTS, Policies, PolicyOptions
-from ._hosts import choose_format
+from .._api import clean
 
 __all__ = ["answer_of"]  # the classes of hosts come by name only: `import *` shall need none of them
 
@@ -35,23 +32,8 @@ _LATER = {"AnswerFilter": "_lm_eval", "AnswerModel": "_lighteval"}
 """Classes of a host, and the modules that import it."""
 
 
-def answer_of(
-    output: str,
-    format: str | Format = "auto",
-    policies: Policies = DEFAULTS,
-    *,
-    model: str | None = None,
-    **options: Unpack[PolicyOptions],
-) -> str:
-    """The answer in a model's whole output: its text, without thoughts, calls and markers.
-
-    `model`: the model's name. With `format="auto"` it says which format the model writes and whether its output begins
-    in a thought. A thought that was never closed is no answer, so an output that is one is answered with `""`; so is
-    one of calls alone. With `calls=False` calls stay in the text as they were written, for tasks that score them.
-    """
-    if options:
-        policies = policies.but(**options)
-    return parse(output, *choose_format(format, model, policies)).text
+answer_of = clean
+"""The answer in a model's whole output: `asides.clean`, by the name that evaluations know."""
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ from typing import Any, Unpack
 
 import msgspec
 
-from ._hosts import choose_format, require_host
+from ._hosts import require_host
 
 require_host("langchain-core")
 
@@ -49,7 +49,7 @@ from .._engine.format import Format, thinking_pair
 from ..errors import UsageError
 from ..families import get_format
 from ..policies import DEFAULTS, Policies, PolicyOptions
-from ._ids import new_seed
+from ..reading import Reading
 from ._langchain import EarlierThinking, ReplySplitter, SentBack, with_broken_calls
 from ._streams import Feed, Release, aread_stream, read_stream
 
@@ -73,7 +73,7 @@ def split(
     """A chat model that gives what `model` writes, taken apart.
 
     `format`, `policies` and `options` are those of `asides.parse`; with `format="auto"` the name of the model decides
-    where it says what the model writes. `seed` 0 makes the ids of each reply's calls at random.
+    where it says what the model writes. A `seed` makes ids of calls repeat in every reply.
     `earlier_thinking`: what becomes of thinking in messages that are sent back. `"drop"` leaves it out, `"text"` writes
     it into the text between the format's markers, `"field"` into `additional_kwargs["reasoning_content"]`.
     """
@@ -151,7 +151,7 @@ class SplitChatModel(BaseChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         reading = self._reading(stop, kwargs)
         chunks = self.wrapped._stream(self._sent(messages, reading), stop=stop, **kwargs)
-        return read_stream(chunks, *_steps(ReplySplitter(*reading, whole=False)))
+        return read_stream(chunks, *_steps(ReplySplitter(reading, whole=False)))
 
     def _astream(
         self,
@@ -162,7 +162,7 @@ class SplitChatModel(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         reading = self._reading(stop, kwargs)
         chunks = self.wrapped._astream(self._sent(messages, reading), stop=stop, **kwargs)
-        return aread_stream(chunks, *_steps(ReplySplitter(*reading, whole=False)))
+        return aread_stream(chunks, *_steps(ReplySplitter(reading, whole=False)))
 
     def _should_stream(self, **choices: Any) -> bool:
         return not self._streaming_disabled(**choices) and self.wrapped._should_stream(**choices)
@@ -173,26 +173,25 @@ class SplitChatModel(BaseChatModel):
             **{**choices, "stream": True}
         )
 
-    def _reading(self, stop: list[str] | None, kwargs: dict[str, Any]) -> tuple[Format, Policies]:
+    def _reading(self, stop: list[str] | None, kwargs: dict[str, Any]) -> Reading:
         """How a reply is read: by the format of the model that is asked for, with the tools that it is given."""
         policies = Policies(**self.options)
         name = self.wrapped._get_ls_params(stop=stop, **kwargs).get("ls_model_name")
-        found, policies = choose_format(self.format, name, policies)
         tools = policies.tools
         if tools is None and kwargs.get("tools"):
             tools = list(_as_openai(kwargs["tools"]))
         calls = policies.calls and kwargs.get("tool_choice") != "none"
-        # Two replies of a conversation must not have calls with the same id.
-        return found, policies.but(tools=tools, calls=calls, seed=policies.seed or new_seed(), collect=False)
+        policies = policies.but(tools=tools, calls=calls, collect=False)
+        return Reading.of(name, format=self.format, policies=policies)
 
-    def _sent(self, messages: list[BaseMessage], reading: tuple[Format, Policies]) -> list[BaseMessage]:
+    def _sent(self, messages: list[BaseMessage], reading: Reading) -> list[BaseMessage]:
         """The messages as the wrapped model takes them."""
-        found, policies = reading
-        back = SentBack(self.earlier_thinking, self._markers(found), policies.whitespace == "exact")
+        exact = reading.policies.whitespace == "exact"
+        back = SentBack(self.earlier_thinking, self._markers(reading.format), exact)
         answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
         return [back.message(each, answered) if isinstance(each, AIMessage) else each for each in messages]
 
-    def _result(self, result: ChatResult, reading: tuple[Format, Policies]) -> ChatResult:
+    def _result(self, result: ChatResult, reading: Reading) -> ChatResult:
         split_ones = [_split_generation(generation, reading) for generation in result.generations]
         return ChatResult(generations=split_ones, llm_output=result.llm_output)
 
@@ -302,10 +301,10 @@ def _steps(
     return feed, release
 
 
-def _split_generation(generation: ChatGeneration, reading: tuple[Format, Policies]) -> ChatGeneration:
+def _split_generation(generation: ChatGeneration, reading: Reading) -> ChatGeneration:
     if not isinstance(generation.message, AIMessage):
         return generation
-    splitter = ReplySplitter(*reading, whole=True)
+    splitter = ReplySplitter(reading, whole=True)
     chunk = splitter.feed(generation.message, generation.generation_info) + splitter.finish()
     message = with_broken_calls(message_chunk_to_message(chunk))
     return ChatGeneration(message=message, generation_info=generation.generation_info)

@@ -29,7 +29,8 @@ from .._engine.format import Format
 from ..errors import UsageError
 from ..families import get_format
 from ..policies import DEFAULTS, Policies, PolicyOptions
-from ._litellm import ChunkSplitter, ReplyReading, split_reply
+from ..reading import Reading
+from ._litellm import ChunkSplitter, choose_reading, split_reply
 from ._streams import aread_stream, read_stream
 
 __all__ = ["AsidesHandler", "acompletion", "completion", "handler"]
@@ -85,7 +86,7 @@ class AsidesHandler(CustomLogger):
                 split_reply(response, reading, details.get("original_response"))
         return response
 
-    def _reading(self, data: Mapping[str, Any], model: str) -> ReplyReading | None:
+    def _reading(self, data: Mapping[str, Any], model: str) -> Reading | None:
         """How replies to a request are read; None where the model's configuration turns it off."""
         info = data.get("model_info") or (data.get("metadata") or data.get("litellm_metadata") or {}).get("model_info")
         settings = (info or {}).get("asides", {})
@@ -94,7 +95,7 @@ class AsidesHandler(CustomLogger):
         if not isinstance(settings, Mapping) or not settings.keys() <= FIELDS:
             raise UsageError(f"{settings!r} is neither false nor a mapping of {', '.join(sorted(FIELDS))}")
         options: Any = {name: value for name, value in settings.items() if name != "format"}
-        return ReplyReading.choose(settings.get("format", self._format), self._policies.but(**options), model, data)
+        return choose_reading(settings.get("format", self._format), self._policies.but(**options), model, data)
 
 
 handler: AsidesHandler = AsidesHandler()
@@ -136,21 +137,21 @@ class _Completion:
         if self._log is not None:
             self._log(details)
 
-    def reading(self, model: str) -> ReplyReading:
-        return ReplyReading.choose(self._format, self._policies, model, self._keywords)
+    def reading(self, model: str) -> Reading:
+        return choose_reading(self._format, self._policies, model, self._keywords)
 
     def split(self, response: ModelResponse) -> ModelResponse:
         split_reply(response, self.reading(response.model or ""), self._original)
         return response
 
 
-def split_stream(response: Any, choose: Callable[[str], ReplyReading | None]) -> Iterator[Any]:
+def split_stream(response: Any, choose: Callable[[str], Reading | None]) -> Iterator[Any]:
     """The chunks of a stream, taken apart; `choose`: how a model's output is read. None: as it is."""
     splitter = ChunkSplitter(choose)
     return read_stream(response, splitter.feed, splitter.release)
 
 
-def asplit_stream(response: Any, choose: Callable[[str], ReplyReading | None]) -> AsyncIterator[Any]:
+def asplit_stream(response: Any, choose: Callable[[str], Reading | None]) -> AsyncIterator[Any]:
     """The chunks of an asynchronous stream, as `split_stream`."""
     splitter = ChunkSplitter(choose)
     return aread_stream(response, splitter.feed, splitter.release)

@@ -2,7 +2,7 @@
 
 A span says how a reply ended, what it cost, and how much of it was thought; with the conventions' own variable
 (`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`) or `content=True` also its messages, with `reasoning`, `text` and
-`tool_call` parts in their order. The names are those of `dialects/telemetry.py`, which the gateway writes too. Which
+`tool_call` parts in their order. The names are those of `dialects/_telemetry.py`, which the gateway writes too. Which
 exporter sends spans, and what else stands in them (`gen_ai.request.model`, ...), is the caller's.
 
     with tracer.start_as_current_span("chat m"):
@@ -28,15 +28,15 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 
 from .._engine.format import Format
-from ..dialects import telemetry
-from ..dialects.telemetry import Value
+from ..dialects import _telemetry as telemetry
+from ..dialects._telemetry import Value
 from ..events import Event
 from ..message import Message
 from ..parts import Text, Thinking, ToolCall
 from ..policies import DEFAULTS, Policies, PolicyOptions
-from ..reply.fold import Fold
-from ..reply.items import Ended, Failed, ReplyEvent, ReplyItem, Usage
-from ..reply.reply import Reply
+from ..reply._fold import Fold
+from ..reply._items import Ended, Failed, ReplyEvent, ReplyItem, Usage
+from ..reply._reply import Reply
 from ._events import aread, read
 
 __all__ = ["OtelWriter", "asplit", "attributes", "from_message", "split", "usage"]

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from ._hosts import choose_format, require_host
+from ._hosts import require_host
 
 require_host("pydantic-ai-slim")
 
@@ -42,6 +42,7 @@ from pydantic_ai.settings import ModelSettings
 from .._engine.format import Format
 from ..errors import UnknownFormatError
 from ..policies import DEFAULTS, Policies, PolicyOptions
+from ..reading import Reading
 from ._pydantic_ai import SplitResponse
 
 __all__ = ["Split", "SplitModel", "split"]
@@ -83,7 +84,7 @@ class SplitModel(WrapperModel):
         super().__init__(infer_model(wrapped))
         self.format = format
         self.policies = policies.but(**options)
-        self._chosen: tuple[Format, Policies] = _choose(format, self.wrapped.model_name, self.policies)
+        self._chosen: Reading = _choose(format, self.wrapped.model_name, self.policies)
 
     async def request(
         self,
@@ -108,7 +109,7 @@ class SplitModel(WrapperModel):
         model = _without_tags(self.wrapped)
         async with model.request_stream(messages, model_settings, model_request_parameters, run_context) as inner:
             reading = self._reading(model_settings, model_request_parameters)
-            response = SplitResponse(inner, model_request_parameters, *reading)
+            response = SplitResponse(inner, model_request_parameters, reading)
             try:
                 yield response
             finally:
@@ -119,12 +120,11 @@ class SplitModel(WrapperModel):
         response = _without_tags(self.wrapped).batch_decode(result, request)
         return self._split(response, request.model_settings, request.model_request_parameters)
 
-    def _reading(self, settings: ModelSettings | None, parameters: ModelRequestParameters) -> tuple[Format, Policies]:
+    def _reading(self, settings: ModelSettings | None, parameters: ModelRequestParameters) -> Reading:
         """How a reply is read: where the request allows no calls, they stay text."""
-        format, policies = self._chosen
         if (settings or {}).get("tool_choice") in ("none", []) and not parameters.output_tools:
-            policies = policies.but(calls=False)
-        return format, policies
+            return self._chosen.but(calls=False)
+        return self._chosen
 
     def _split(
         self, response: ModelResponse, settings: ModelSettings | None, parameters: ModelRequestParameters
@@ -133,7 +133,7 @@ class SplitModel(WrapperModel):
         if response.state == "suspended":
             return response
         inner = CompletedStreamedResponse(response, model_request_parameters=parameters)
-        made = SplitResponse(inner, parameters, *self._reading(settings, parameters), whole=True)
+        made = SplitResponse(inner, parameters, self._reading(settings, parameters), whole=True)
         made.read_whole(response.parts)
         return made.finished(response)
 
@@ -164,9 +164,9 @@ class Split(AbstractCapability[Any]):
         return SplitModel(model, self.format, self.policies)
 
 
-def _choose(format: str | Format, model: str | None, policies: Policies) -> tuple[Format, Policies]:
+def _choose(format: str | Format, model: str | None, policies: Policies) -> Reading:
     try:
-        return choose_format(format, model, policies)
+        return Reading.of(model, format=format, policies=policies)
     except UnknownFormatError as error:
         raise UserError(str(error)) from error
 
