@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 with atheris.instrument_imports(include=["asides"]):
     import asides
 
-    for _package in ("config", "dialects", "engine", "formats"):
+    for _package in ("_config", "_engine", "dialects", "families"):
         for _module in walk_packages([str(ROOT / "src" / "asides" / _package)], f"asides.{_package}."):
             import_module(_module.name)
     from tests.dialects import odd
@@ -132,9 +132,11 @@ def fuzz(
         for number, seed in enumerate(seeds):
             if len(seed) <= LONGEST:
                 Path(corpus, str(number)).write_bytes(seed)
-        dictionary = Path(folder, "dictionary")
-        dictionary.write_text("".join(map(_entry, sorted(set(words)))), encoding="ascii")
-        flags = [f"-max_len={LONGEST}", f"-dict={dictionary}", "-len_control=0", "-timeout=60", "-rss_limit_mb=4096"]
+        flags = [f"-max_len={LONGEST}", "-len_control=0", "-timeout=60", "-rss_limit_mb=4096"]
+        if entries := "".join(map(_entry, sorted(set(words)))):
+            dictionary = Path(folder, "dictionary")
+            dictionary.write_text(entries, encoding="ascii")
+            flags.append(f"-dict={dictionary}")
         atheris.Setup([sys.argv[0], *flags, *sys.argv[1:], str(corpus)], one_input)
         atheris.Fuzz()
 

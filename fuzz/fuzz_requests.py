@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from common import Input, cases, every_marker, fuzz, head_of
 
-from asides.dialects.framing import read_odd_json
+from asides.dialects._framing import read_odd_json
 from tests.dialects import odd
 from tests.dialects.odd import DIALECTS, REQUESTS
 

@@ -77,7 +77,7 @@ def read(
     format: asides.Format, words: Letters, batches: Sequence[Sequence[int]], policies: dict[str, object]
 ) -> tuple[list[Event], asides.Message]:
     """Feed ids, so many at a time."""
-    parser = TokenParser(words, format, **policies)  # type: ignore[arg-type]
+    parser = TokenParser(words, format, **{"seed": 0, **policies})  # type: ignore[arg-type]
     events: list[Event] = []
     for ids in batches:
         events += parser.feed(ids)

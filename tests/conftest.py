@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import asides
-from asides.families import registry
+from asides.families import _registry as registry
 from tests.laws.effort import LONG
 from tests.posix import POSIX
 
@@ -35,6 +35,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Commands obey the user's own configuration file; tests must not depend on whether there is one here.
 os.environ["XDG_CONFIG_HOME"] = os.devnull
+os.environ["XDG_STATE_HOME"] = os.devnull
 
 # Collecting makes half a million objects that live to the end, so it is no time to look for garbage, and later
 # garbage is looked for among what tests have made.

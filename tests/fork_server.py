@@ -43,7 +43,7 @@ TAKE_TERMINAL = (
 )
 MODULES = {
     "": ("asides._cli.filter",),
-    "run": ("asides.terminal.browser", "prompt_toolkit.shortcuts"),
+    "run": ("asides.terminal._browser", "prompt_toolkit.shortcuts"),
     "serve": (
         "asides._gateway.server",
         "uvicorn.lifespan.on",

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
+import msgspec
+
 import asides
 from asides import (
     Format,
@@ -24,6 +26,7 @@ from asides import (
     Notice,
     PartEnd,
     PartStart,
+    Retyped,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -84,14 +87,14 @@ def _write(events: list[Event], texts: list[str]) -> None:
         events[-1] = type(last)(last.index, "".join(texts))
 
 
-def run(format: str | Format, chunks: Iterable[str], **policies: Any) -> Outcome:
-    """Feed a parser chunk by chunk and finish it."""
-    parser = asides.Parser(format, **policies)
+def run(format: str | Format, chunks: Iterable[str], *, finish_reason: str | None = None, **policies: Any) -> Outcome:
+    """Feed a parser chunk by chunk and finish it. Ids that the model did not write are the same every time."""
+    parser = asides.Parser(format, **{"seed": 0, **policies})
     events: list[Event] = []
     try:
         for chunk in chunks:
             events += parser.feed(chunk)
-        events += parser.finish()
+        events += parser.finish(finish_reason)
     except asides.StrictError as error:
         return Outcome(joined([*events, *error.events]), None, error.notice)
     return Outcome(joined(events), parser.message if policies.get("collect", True) else None, None)
@@ -103,6 +106,11 @@ def as_parse(format: str | Format, policies: Policies) -> dict[str, Any]:
     if policies.get("start") is None and policies.get("prompt") is None and found.start == TEXT:
         return {**policies, "start": "undecided"}
     return dict(policies)
+
+
+def without_end(policies: Policies) -> dict[str, Any]:
+    """The policies alone, without how the reply is said to have ended."""
+    return {name: value for name, value in policies.items() if name != "finish_reason"}
 
 
 def count_calls(do: Callable[[], object]) -> int:
@@ -238,6 +246,7 @@ def check_chunking(
 
 def check_one_path(format: str | Format, text: str, policies: Policies) -> None:
     """Law 2: `parse` is a `Parser` that was fed and finished; so are the events of a text that needs no machine."""
+    policies = {"seed": 0, **policies}
     whole = asides.parse(text, format, **policies)
     outcome = run(format, (text,), **as_parse(format, policies))
     fed = outcome.message
@@ -245,7 +254,7 @@ def check_one_path(format: str | Format, text: str, policies: Policies) -> None:
         fail(
             "law 2: parse differs from Parser", format, text, policies, f"parse:\n{show_parts(whole)}", show_parts(fed)
         )
-    ordinary = parse_ordinary(text, asides.get_format(format), DEFAULTS.but(**policies))
+    ordinary = parse_ordinary(text, asides.get_format(format), DEFAULTS.but(**without_end(policies)))
     if ordinary is not None and events_of(ordinary) != outcome.events:
         found = show_events(events_of(ordinary))
         fail("law 2: the shortcut's events differ", format, text, policies, found, show_events(outcome.events))
@@ -271,7 +280,7 @@ def check_held(format: str | Format, text: str, chunks: Iterable[str], policies:
     final = run(format, (text,), **policies).message
     assert final is not None, "law 5 is asked of a reading that came to its end"
     bound = policies.get("limit", 1_048_576) + max((len(marker) for marker in markers(found)), default=0) + 300
-    parser = asides.Parser(format, **policies)
+    parser = asides.Parser(format, **{"seed": 0, **without_end(policies)})
     told: dict[int, str] = {}
     fed = 0
     for chunk in chunks:
@@ -284,7 +293,7 @@ def check_held(format: str | Format, text: str, chunks: Iterable[str], policies:
             fail("law 5: too much is held", format, text, policies, f"{held} of {fed} characters, bound {bound}")
         _check_told(format, text, policies, final, told, fed - held, fed)
         _check_snapshot(format, text[:fed], policies, parser.message, told)
-    parser.finish()
+    parser.finish(policies.get("finish_reason"))
     if parser.held != 0:
         fail("law 5: characters are held after finish()", format, text, policies, f"held {parser.held}")
 
@@ -297,7 +306,11 @@ def _check_told(
             continue
         start, end = part.span
         expected = text[start : min(end, until)] if start < until else ""
-        if told.get(index, "") != expected:
+        said = told.get(index, "")
+        if index == 0 and any(notice.code == "retyped" for notice in final.notices):
+            # Where its words begin is known when it is known what it is.
+            said, expected = said.lstrip(), expected.lstrip()
+        if said != expected:
             fail(
                 f"law 5: `held` does not say what is held after {fed} characters",
                 format,
@@ -312,6 +325,9 @@ def _check_snapshot(
     format: str | Format, fed: str, policies: Policies, snapshot: Message, told: Mapping[int, str]
 ) -> None:
     said = {index: part.text for index, part in enumerate(snapshot.parts) if not isinstance(part, ToolCall)}
+    if any(notice.code == "retyped" for notice in snapshot.notices):
+        # The deltas of a part that turned out to be of the other kind stay; whitespace before it moves.
+        said, told = ({index: text.lstrip() for index, text in each.items()} for each in (said, told))
     if snapshot.raw != fed or said != told:
         fail(
             f"law 3: the snapshot after {len(fed)} characters differs from the events",
@@ -333,7 +349,12 @@ def _problems(
     if message.raw != text:
         yield "message.raw is not the input"
     yield from _order_problems(events, len(text))
-    starts = [event for event in events if isinstance(event, PartStart)]
+    retyped = {event.index: event.kind for event in events if isinstance(event, Retyped)}
+    starts = [
+        msgspec.structs.replace(event, kind=retyped.get(event.index, event.kind))
+        for event in events
+        if isinstance(event, PartStart)
+    ]
     ends = [event for event in events if isinstance(event, PartEnd)]
     if not len(starts) == len(ends) == len(message.parts):
         yield f"{len(starts)} parts start, {len(ends)} end, the message has {len(message.parts)}"
@@ -344,6 +365,13 @@ def _problems(
     for event in events:
         if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
             told[event.index] += event.text
+    for index in retyped:
+        # Whitespace at the start of a text stays, at the start of a thought it belongs to the marker.
+        told[index] = text[: len(text) - len(text.lstrip())] * (retyped[index] == "text") + told[index].lstrip()
+        if policies.get("whitespace") == "exact":
+            told[index] = "".join(
+                event.text for event in events if isinstance(event, TextDelta | ThinkingDelta) and event.index == index
+            )
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
         for problem in _part_problems(message, index, start, end, told[index]):
             yield f"part {index}: {problem}"
@@ -373,6 +401,9 @@ def _order_problems(events: Sequence[Event], size: int) -> Iterator[str]:
             opened, count = event, count + 1
         elif opened is None or event.index != opened.index:
             yield f"{event} while {opened} is open"
+        elif isinstance(event, Retyped):
+            if event.index != 0 or event.kind == opened.kind:
+                yield f"{event} of {opened}"
         elif isinstance(event, PartEnd):
             opened = None
         elif kinds[type(event)] != opened.kind or not event.text:
@@ -458,6 +489,8 @@ def _span_problems(format: Format, message: Message, policies: Policies) -> Iter
     """Spans rise and never overlap; between them stands nothing but markers, headers, separators and whitespace."""
     raw, before = message.raw, 0
     exact = policies.get("whitespace") == "exact"
+    # The caller's own word of where it begins outranks the prompt.
+    prompt = policies.get("prompt") or "" if policies.get("start") is None else ""
     noted = {notice.code for notice in message.notices}
     for index, part in enumerate(message.parts):
         start, end = part.span
@@ -465,14 +498,22 @@ def _span_problems(format: Format, message: Message, policies: Policies) -> Iter
             yield f"part {index}: its span {part.span} does not rise from {before} within {len(raw)}"
             return
         beside_call = isinstance(part, ToolCall) or (index > 0 and isinstance(message.parts[index - 1], ToolCall))
-        yield from _uncovered_problems(format, raw, before, start, exact and not beside_call, noted)
+        yield from _uncovered_problems(format, raw, before, start, exact and not beside_call, noted, prompt)
         if not exact and not isinstance(part, ToolCall) and "limit" not in noted:
             # Thinking that begins implicitly counts as opened just before the input, unless a prefill began it.
             opened = start > 0 or (isinstance(part, Thinking) and policies.get("prompt") is None)
             yield from _tidy_problems(index, part.text, opened, end < len(raw))
         before = end
     beside_call = bool(message.parts) and isinstance(message.parts[-1], ToolCall)
-    yield from _uncovered_problems(format, raw, before, len(raw), exact and not beside_call, noted)
+    stop = len(raw)
+    if (message.beyond is not None) != ("after_turn" in noted):
+        yield f"beyond is {message.beyond}, the notices say otherwise"
+    if message.beyond is not None:
+        stop = message.beyond[0]
+        if not before <= stop < message.beyond[1] == len(raw):
+            yield f"what stands beyond the turn, {message.beyond}, is not the rest behind {before}"
+            return
+    yield from _uncovered_problems(format, raw, before, stop, exact and not beside_call, noted, prompt)
 
 
 def _tidy_problems(index: int, text: str, opened: bool, closed: bool) -> Iterator[str]:
@@ -483,7 +524,7 @@ def _tidy_problems(index: int, text: str, opened: bool, closed: bool) -> Iterato
 
 
 def _uncovered_problems(
-    format: Format, raw: str, start: int, stop: int, exact: bool, noted: Collection[str]
+    format: Format, raw: str, start: int, stop: int, exact: bool, noted: Collection[str], prompt: str
 ) -> Iterator[str]:
     """What no part covers is only markers and what belongs to them."""
     words = raw[start:stop]
@@ -495,6 +536,8 @@ def _uncovered_problems(
         exact = False
         if format.header.bare is not None and format.header.bare.notice in noted:
             rest = _bare_header_pattern(format).sub("", rest)
+        if start == 0:
+            rest = _without_end_of_marker(format, rest, prompt)
         # Output may begin inside a header that the prompt has opened.
         rest = _header_pattern(format).sub("", "\0" + rest if start == 0 else rest).removeprefix("\0")
     if stop == len(raw):
@@ -520,6 +563,15 @@ def _without_half_marker(format: Format, words: str) -> str:
     return words
 
 
+def _without_end_of_marker(format: Format, words: str, prompt: str) -> str:
+    """Words without the end of a marker at their beginning, where the prompt has the beginning of that marker."""
+    for name in sorted(markers(format), key=len, reverse=True):
+        for length in range(len(name) - 1, 0, -1):
+            if prompt.endswith(name[:length]) and words.startswith(name[length:]):
+                return words[len(name) - length :]
+    return words
+
+
 def _may_separate(character: str) -> bool:
     return character.isspace() or character in SEPARATORS
 
@@ -542,7 +594,7 @@ def markers(format: Format) -> list[str]:
     found = {name for table in format.states.values() for name in table} | set(format.tag_rules)
     found.update(ignored(format))
     for other in may_settle_on(format):
-        found.update(other.strays)
+        found.update(other.strays, other.last_stops)
     for syntax in format.calls:
         found.update(syntax.openers, syntax.closers)
     if format.header is not None:

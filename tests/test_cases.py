@@ -33,7 +33,21 @@ MANY = 600
 """Beyond this many characters a case is cut only at some places."""
 
 FILE_KEYS = {"format", "formats", "options", "case"}
-CASE_KEYS = {"name", "format", "input", "chunks", "options", "parts", "notices", "termination", "text", "thinking"}
+CASE_KEYS = {
+    "name",
+    "format",
+    "input",
+    "chunks",
+    "options",
+    "finish_reason",
+    "stream",
+    "parts",
+    "notices",
+    "termination",
+    "text",
+    "thinking",
+    "beyond",
+}
 PART_KEYS = {"thinking", "text", "call", "complete", "arguments", "json", "error", "raw", "id"}
 
 
@@ -51,8 +65,14 @@ class Case(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The policies, with the start that `parse` would choose."""
-        return as_parse(self.format, self.said.get("options", {}))
+        """The policies and the reported end, with the start that `parse` would choose."""
+        return self.chosen if self.said.get("stream") else as_parse(self.format, self.chosen)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The policies and the reported end as the case has them, and a seed."""
+        reported = {"finish_reason": self.said["finish_reason"]} if "finish_reason" in self.said else {}
+        return {"seed": 0, **self.said.get("options", {}), **reported}
 
 
 def load(path: Path) -> Iterator[Case]:
@@ -101,7 +121,8 @@ def check_case(case: Case) -> None:
     step = 1 + len(text) // MANY
     ways = [characters(text), case.chunks, *list(every_place(text))[::step]]
     check_kept(case.format, text, check_chunking(case.format, text, ways, case.options), case.options)
-    check_one_path(case.format, text, case.said.get("options", {}))
+    if not case.said.get("stream"):
+        check_one_path(case.format, text, case.chosen)
 
 
 def _report(case: Case, differences: list[str], message: Message | None) -> str:
@@ -128,6 +149,9 @@ def _differences(said: Mapping[str, Any], message: Message) -> Iterator[str]:
     for key in ("termination", "text", "thinking"):
         if key in said and said[key] != getattr(message, key):
             yield f"{key} should be {said[key]!r}, is {getattr(message, key)!r}"
+    beyond = message.raw[slice(*message.beyond)] if message.beyond is not None else ""
+    if "beyond" in said and said["beyond"] != beyond:
+        yield f"what stands beyond the turn should be {said['beyond']!r}, is {beyond!r}"
 
 
 def _part_differences(part: Part, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:

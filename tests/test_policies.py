@@ -21,7 +21,7 @@ from asides._config import ModelSettings, policies_of
 from asides._config.schema import Limits
 from asides._engine import parser as engine
 from asides._gateway.app import CORS_HEADERS
-from asides.dialects.request import Request
+from asides.dialects._request import Request
 from asides.policies import DEFAULTS, Policies, PolicyOptions
 from tests.client.upstream import chat, serve
 
@@ -133,6 +133,7 @@ EXPOSED: dict[str, set[str]] = {
     "request: body": {"tools", "prompt"},
 }
 OURS = {
+    "retype": "the library's callers; a command or a server that cannot take back what it sent turns it off",
     "seed": "the library's callers; `run` and the gateway draw one for each reply",
     "collect": "the library's callers; the commands collect where they keep a reply",
 }
@@ -279,7 +280,8 @@ def _record_policies(monkeypatch: pytest.MonkeyPatch) -> list[Policies]:
     monkeypatch.setattr(engine.Parser, "__init__", made)
     # The shortcut for whole texts makes no parser, and laws hold it equal to one.
     monkeypatch.setattr("asides._api.parse_ordinary", lambda text, format, policies: None)
-    monkeypatch.setattr("asides.arrow.rows.shortcut_of", lambda format, policies: None)
+    monkeypatch.setattr("asides.reading._reading.parse_ordinary", lambda text, format, policies: None)
+    monkeypatch.setattr("asides.reading._reading.shortcut_of", lambda format, policies: None)
     return given
 
 

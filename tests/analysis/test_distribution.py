@@ -7,7 +7,7 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.analysis.distribution import Distribution
+from asides.analysis._distribution import Distribution
 
 NUMBERS = st.lists(st.integers(0, 10**7), max_size=60)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides.analysis import analyze, analyze_thoughts, quality
-from asides.analysis.figures import PARTS, grade
+from asides.analysis._figures import PARTS, grade
 
 REPLY = (
     "<think>First, add two and two. Is it four?\n\nWait, let me check with fingers.</think>It is four."
@@ -43,7 +43,7 @@ def test_figures_are_plain_data() -> None:
         ("<think></think>hi", "auto", 1),
         ("<think>\n\n</think>\n\nhi", "qwen3", 1),
         ("</think>hi", "auto", 1),
-        ("<think>a</think><think></think>b <think> </think>", "auto", 2),
+        ("<think>a</think><think></think>b\n<think> </think>", "auto", 2),
         ("[THINK][/THINK]hi", "mistral", 1),
         ('<think id="1"> </think>hi', "think_tag", 1),
         (

@@ -6,12 +6,13 @@ import re
 import subprocess
 from pathlib import Path
 
-from asides.analysis import figures, repetition
-from asides.analysis.chart_figures import CHARTED
-from asides.analysis.figures import PARTS
-from asides.analysis.summary import COUNTED, HAVING, MOST_GROUPS
-from asides.analysis.traces import OUTPUT_FIELDS, REASONING_FIELDS, SECONDS_FIELDS
-from asides.analysis.turns import APART
+from asides.analysis import _figures as figures
+from asides.analysis import _repetition as repetition
+from asides.analysis._chart_figures import CHARTED
+from asides.analysis._figures import PARTS
+from asides.analysis._summary import COUNTED, HAVING, MOST_GROUPS
+from asides.analysis._traces import OUTPUT_FIELDS, REASONING_FIELDS, SECONDS_FIELDS
+from asides.analysis._turns import APART
 from tests.cli.running import COMMAND, environment
 from tests.waiting import PATIENCE
 

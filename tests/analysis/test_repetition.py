@@ -7,8 +7,8 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.analysis.repetition import LOOP_WORDS, SIZE, Loop, Repetition, _longest_loop, repetition
-from asides.analysis.words import words
+from asides.analysis._repetition import LOOP_WORDS, SIZE, Loop, Repetition, _longest_loop, repetition
+from asides.analysis._words import words
 
 LINE = "We apply the second rule again and it does not fit so we skip it. "
 
@@ -95,7 +95,7 @@ def test_runs_are_those_of_the_plain_way(passages: list[tuple[list[str], int]]) 
     def note(longest: Loop | None, words: list[str], start: int, period: int, end: int) -> None:
         found.append((start, period, end))
 
-    with patch("asides.analysis.repetition._longer", note):
+    with patch("asides.analysis._repetition._longer", note):
         _longest_loop(said, [hash(gram) for gram in zip(*(said[at:] for at in range(SIZE)), strict=False)])
     assert found == runs(said)
 

@@ -10,9 +10,9 @@ import pytest
 
 import asides
 from asides.analysis import analyze, quality
-from asides.analysis.chart_figures import chart_figures
-from asides.analysis.report import report
-from asides.analysis.summary import Groups
+from asides.analysis._chart_figures import chart_figures
+from asides.analysis._report import report
+from asides.analysis._summary import Groups
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;</title></svg></style>\x00\x1b[31m\u202eevil\ud800"

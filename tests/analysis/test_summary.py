@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides.analysis import Figures, Summary, analyze, summarize
-from asides.analysis.summary import MOST_GROUPS, OTHERS, Groups
+from asides.analysis._summary import MOST_GROUPS, OTHERS, Groups
 
 LOOP = "so we try it again with the other one and it fails " * 12
 OUTPUTS = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides.analysis.traces import decode, find_replies, find_seconds, look_up
+from asides.analysis._traces import decode, find_replies, find_seconds, look_up
 
 RAW = "<think>a</think>b"
 

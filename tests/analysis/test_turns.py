@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.analysis.turns import KINDS, SCRIPTS, count_turns
-from asides.analysis.words import beyond_ascii
+from asides.analysis._turns import KINDS, SCRIPTS, count_turns
+from asides.analysis._words import beyond_ascii
 
 SAID = [
     # English

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.analysis import words as module
-from asides.analysis.words import count_questions, count_steps, count_words, words
+from asides.analysis import _words as module
+from asides.analysis._words import count_questions, count_steps, count_words, words
 
 
 @pytest.mark.parametrize(

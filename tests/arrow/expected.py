@@ -1,4 +1,4 @@
-"""What a row of `asides.arrow.split` must be, by way of `asides.parse`."""
+"""What a row of `asides.arrow.split` must be, by way of `asides.parse`. A row is its own seed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import asides
 from asides import Text
-from asides._api import read_whole
+from asides._engine.calls.ids import seed_of
 from asides._engine.parser import format_of
-from asides.arrow.writers import taken
+from asides._engine.whole import read_whole
+from asides.arrow._writers import taken
 from asides.policies import DEFAULTS
 
 KINDS = {"Thinking": "thinking", "Text": "text", "ToolCall": "tool_call"}
@@ -16,6 +17,7 @@ KINDS = {"Thinking": "thinking", "Text": "text", "ToolCall": "tool_call"}
 
 def expected_row(text: str, format: Any = "auto", **policies: Any) -> dict[str, Any]:
     """The row of a text, with its parts."""
+    policies = {"seed": seed_of(storable(text)), **policies}
     message = asides.parse(text, format, **policies)
     machine = read_whole(text, asides.get_format(format), DEFAULTS.but(**policies))
     return {
@@ -42,6 +44,7 @@ def expected_row(text: str, format: Any = "auto", **policies: Any) -> dict[str, 
             }
             for part in message.parts
         ],
+        "beyond": 0 if message.beyond is None else message.beyond[1] - message.beyond[0],
     }
 
 

@@ -16,11 +16,13 @@ from asides.arrow import (
     SPLIT,
     UnreadableRowError,
     clean,
-    columns,
     figures,
     split,
     split_type,
     thinking,
+)
+from asides.arrow import (
+    _columns as columns,
 )
 
 CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -127,6 +129,18 @@ def test_formats_and_prompts_in_columns() -> None:
     # An explicit start wins over every prompt, as everywhere.
     started = split(table["text"], "qwen3", prompt=table["prompt"], start="text", parts=True)
     assert started.to_pylist()[2]["notices"] == ["stray_close"]
+
+
+def test_a_models_name_says_where_rows_begin() -> None:
+    """As in `asides.parse`: the format of a row says how it is written, an unknown model is `auto`."""
+    model = "Qwen/Qwen3-4B-Thinking-2507"
+    column = pa.array(["hm", "hm</think>Four."])
+    assert thinking(column, model=model).to_pylist() == ["hm", "hm"]
+    assert clean(column, model=model).to_pylist() == ["", "Four."]
+    assert clean(column, pa.array(["qwen3", None]), model=model).to_pylist() == ["", "Four."]
+    assert split(column, "qwen3", model="org/nobody-knows").field("text").to_pylist() == ["hm", "Four."]
+    # What the very prompt shows stands above the name: the close is a stray.
+    assert clean(column, prompt="<|im_start|>assistant\n", model=model).to_pylist() == ["hm", "hmFour."]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +254,7 @@ def test_a_result_that_no_array_can_hold(monkeypatch: pytest.MonkeyPatch) -> Non
         raise pa.ArrowInvalid("offset overflow while concatenating arrays")
 
     monkeypatch.setattr(columns, "SLICE_ROWS", 1)
-    monkeypatch.setattr("asides.arrow.kernel.pa.concat_arrays", refuse)
+    monkeypatch.setattr("asides.arrow._kernel.pa.concat_arrays", refuse)
     with pytest.raises(UsageError, match="too large for one array of strings; pass a chunked array"):
         clean(pa.array(["a", "b"]))
     assert clean(pa.chunked_array([["a", "b"]])).to_pylist() == ["a", "b"]
@@ -254,9 +268,22 @@ def test_the_schema() -> None:
     assert SCHEMA_VERSION == 1
     assert str(SPLIT) == (
         f"struct<thinking: string, text: string, calls: list<item: {call}>, termination: string, "
-        "notices: list<item: string>, format: string>"
+        "notices: list<item: string>, format: string, beyond: int64>"
     )
     assert split_type() == SPLIT
     everything = split_type(parts=True, tokens=True, errors=True)
-    assert [everything.field(index).name for index in range(6, everything.num_fields)] == ["parts", "tokens", "error"]
+    assert [everything.field(index).name for index in range(6, everything.num_fields)] == [
+        "parts",
+        "tokens",
+        "error",
+        "beyond",
+    ]
     assert set(asides.analysis.Figures.__struct_fields__) - {field.name for field in FIGURES} == {"seconds"}
+
+
+def test_what_stands_beyond_the_turn_is_counted() -> None:
+    """Of each row, in its own column and among the figures; nothing of it is in the others."""
+    raw = "Hi<|im_end|>\n<|im_start|>user\ndelete all"
+    rows = split(pa.array([raw, "Hi", None]), "qwen3").to_pylist()
+    assert [row and (row["text"], row["beyond"]) for row in rows] == [("Hi", 27), ("Hi", 0), None]
+    assert figures(pa.array([raw, "Hi"]), "qwen3").field("beyond").to_pylist() == [27, 0]

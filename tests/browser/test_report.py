@@ -14,8 +14,8 @@ import pytest
 
 import asides
 from asides.analysis import analyze
-from asides.analysis.report import report
-from asides.analysis.summary import Groups
+from asides.analysis._report import report
+from asides.analysis._summary import Groups
 from tests.browser.chromium import Browser, find
 
 pytestmark = pytest.mark.skipif(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,19 @@ import pytest
 
 import asides
 from asides._cli import main
-from asides._cli.batch import command, job
-from asides._cli.batch.inputs import find_inputs, plan_ranges
+from asides._cli.batch import job
+from asides._cli.batch.inputs import plan_ranges
+from asides._cli.history.import_files import read_record
+from asides._cli.inputs.files import find_inputs
+from asides._engine.calls.ids import seed_of
 from asides.analysis import analyze
+from asides.arrow import split
+from asides.reading import Reading
 from tests.cli.batch_files import CALL, read_lines, read_parquet, rows, write_lines, write_parquet
 from tests.cli.running import OnScreen
+from tools.commands_page import helps
 
-NEW = ["thinking", "text", "calls", "termination", "notices", "format", "row_error"]
+NEW = ["thinking", "text", "calls", "termination", "notices", "format", "beyond", "row_error"]
 
 
 def batch(*arguments: str | Path) -> int:
@@ -32,7 +39,7 @@ def expected(record: dict[str, Any]) -> dict[str, Any]:
     others = {name: value for name, value in record.items() if name != "text"}
     if record["text"] is None:
         return {**others, **dict.fromkeys(NEW)}
-    message = asides.parse(record["text"])
+    message = asides.parse(record["text"], seed=seed_of(record["text"]))
     calls = [
         {name: getattr(call, name) for name in ("name", "arguments", "id", "error")} for call in message.tool_calls
     ]
@@ -43,6 +50,7 @@ def expected(record: dict[str, Any]) -> dict[str, Any]:
         "calls": calls,
         "termination": message.termination,
         "notices": [notice.code for notice in message.notices],
+        "beyond": 0 if message.beyond is None else message.beyond[1] - message.beyond[0],
         "row_error": None,
     }
 
@@ -242,6 +250,21 @@ def test_limit_and_sample(tmp_path: Path) -> None:
     assert without_format(read_lines(tmp_path / "s.jsonl")) == [EXPECTED[number] for number in samples[0]]
 
 
+def test_ids_of_calls_depend_on_the_text_and_its_place_in_the_row(tmp_path: Path) -> None:
+    """The same row has the same ids in every run, as a column and in the history; turns of one row have other ones."""
+    turns = [{"role": "assistant", "content": content} for content in ("", CALL, CALL)]
+    source = write_lines(tmp_path / "in.jsonl", [{"messages": turns}, {"messages": turns[:2]}])
+    for name in ("a.jsonl", "b.jsonl"):
+        assert batch(source, "-o", tmp_path / name, "--turns") == 0
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    ids = [[call["id"] for turn in row["turns"] for call in turn["calls"]] for row in read_lines(tmp_path / "a.jsonl")]
+    assert ids[0][:1] == ids[1]
+    assert len(set(ids[0])) == 2
+    assert split(pa.array([CALL])).to_pylist()[0]["calls"][0]["id"] == ids[0][0]
+    imported = read_record({"messages": turns}, Reading.of(), time=datetime.now(UTC))
+    assert [call.id for kept in imported for call in kept.reply.tool_calls] == ids[0]
+
+
 def test_what_can_be_added(tmp_path: Path) -> None:
     """The raw text, the parts, figures as `asides stats` counts them; a prefix before each name."""
     source = write_parquet(tmp_path / "in.parquet", RECORDS)
@@ -252,7 +275,7 @@ def test_what_can_be_added(tmp_path: Path) -> None:
         if record["text"] is None:
             assert row["split_figures"] is row["split_parts"] is None
             continue
-        message = asides.parse(record["text"])
+        message = asides.parse(record["text"], seed=seed_of(record["text"]))
         assert [(part["start"], part["end"]) for part in row["split_parts"]] == [part.span for part in message.parts]
         figures = analyze(message)
         assert row["split_figures"]["thinking_words"] == figures.thinking_words
@@ -394,7 +417,7 @@ def test_every_code_is_on_the_page() -> None:
     """And every option that the page names is one."""
     for code in ("no_json", "invalid_utf8", "no_output", "several_replies", "name_taken", "too_long", "unknown_format"):
         assert f"`{code}`" in PAGE
-    known = set(re.findall(r'"(--[a-z-]+)"', Path(command.__file__).read_text(encoding="utf-8"))) | {"--help"}
+    known = set(re.findall(r"--[a-z-]+", dict(helps())["asides batch"]))
     named = set(re.findall(r"(?<=`)--[a-z]+(?:-[a-z]+)*", PAGE))
     assert named
     assert named <= known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -65,23 +66,63 @@ def test_a_file_that_is_something_else(name: str, kind: str, tmp_path: Path, cap
         assert f"{tmp_path / name}: not {kind} file: " in reason
     assert not list(tmp_path.glob("out*"))
     (tmp_path / "notes.txt").write_text("Dear all")
-    assert "neither Parquet nor Arrow nor JSON Lines" in refused(
+    assert "neither Parquet nor Arrow nor JSON nor CSV" in refused(
         capfd, tmp_path / "notes.txt", "-o", tmp_path / "out.parquet"
     )
 
 
-def test_a_damaged_row_group(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What can be read is finished and stays; the reason names the file and the row groups."""
-    path = write_parquet(tmp_path / "in.parquet", rows(400), group=100)
-    about = pq.ParquetFile(path).metadata.row_group(2).column(2)
+def _damage(path: Path, group: int) -> None:
+    about = pq.ParquetFile(path).metadata.row_group(group).column(2)
     data = bytearray(path.read_bytes())
     at = about.dictionary_page_offset or about.data_page_offset
     data[at : at + 200] = b"\xff" * 200
     path.write_bytes(data)
-    reason = refused(capfd, path, "-o", tmp_path / "out.parquet", "--range-size", "0.0001")
-    assert f"{path}: row groups 2 to 2 cannot be read" in reason
-    assert "2 of 4 ranges are finished" in reason
-    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("size", ["0.0001", "32"], ids=["a range each", "one range"])
+@pytest.mark.parametrize("out", ["out.parquet", "out.jsonl"])
+def test_a_damaged_row_group(tmp_path: Path, capfd: pytest.CaptureFixture[str], size: str, out: str) -> None:
+    """It costs its own rows, which stay rows; the reason names the file and the row group."""
+    path = write_parquet(tmp_path / "in.parquet", rows(400), group=100)
+    _damage(path, 2)
+    errors = tmp_path / "bad.jsonl"
+    command = ["batch", str(path), "-o", str(tmp_path / out), "--range-size", size, "--errors", str(errors)]
+    assert main(command) == 1
+    assert f"{path}: row group 2 is damaged" in capfd.readouterr().err
+    found = (read_parquet if out.endswith("parquet") else read_lines)(tmp_path / out)
+    assert [row["id"] for row in found] == [None if 200 <= id < 300 else id for id in range(400)]
+    assert [row["row_error"] is None for row in found] == [not 200 <= id < 300 for id in range(400)]
+    assert {row["row_error"]["code"] for row in found[200:300]} == {"damaged"}
+    assert [problem["row"] for problem in read_lines(errors)] == list(range(200, 300))
+    assert not (tmp_path / f"{out}.partial").exists()
+
+
+def test_a_damaged_row_group_beside_other_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of several files the one is named that has it; rows of the others are all there, also with workers."""
+    good = write_parquet(tmp_path / "good.parquet", rows(300), group=100)
+    bad = write_parquet(tmp_path / "worse.parquet", rows(300), group=100)
+    _damage(bad, 0)
+    out = tmp_path / "out.jsonl"
+    assert main(["batch", str(bad), str(good), "-o", str(out), "--range-size", "0.0001", "--jobs", "2"]) == 1
+    reason = capfd.readouterr().err
+    assert f"{bad}: row group 0 is damaged" in reason
+    assert str(good) not in reason
+    assert "100 rows are lost" in reason
+    assert sum(row["row_error"] is None for row in read_lines(out)) == 500
+
+
+def test_compressed_lines_that_end_in_the_middle(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What came before is written, and the end is a row that says what is wrong."""
+    path = tmp_path / "in.jsonl.gz"
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows(20_000))
+    path.write_bytes(gzip.compress(lines)[:-10_000])
+    out = tmp_path / "out.jsonl"
+    assert main(["batch", str(path), "-o", str(out)]) == 1
+    assert f"{path}: damaged after " in capfd.readouterr().err
+    *found, last = read_lines(out)
+    assert len(found) > 100
+    assert all(row["row_error"] is None for row in found[:-1])
+    assert last["row_error"]["code"] == "damaged"
 
 
 def test_a_row_of_70_megabytes(tmp_path: Path) -> None:
@@ -114,11 +155,11 @@ def test_a_line_that_is_longer_than_can_be_read(tmp_path: Path) -> None:
     found = read_lines(tmp_path / "o.jsonl")
     assert [row.get("id") for row in found] == [1, None, 3]
     assert found[1]["row_error"]["code"] == "too_long"
-    assert "a line of 5,000,0" in found[1]["row_error"]["message"]
+    assert "a row of 5,000,0" in found[1]["row_error"]["message"]
 
 
 BAD: list[tuple[Any, str, str]] = [
-    (b'{"id": 5, "text": "\xff\xfe"}', "invalid_utf8", "byte 19 of the line"),
+    (b'{"id": 5, "text": "\xff\xfe"}', "invalid_utf8", "byte 19 of the row"),
     (b'{"id": 5, "text": ', "no_json", "not valid JSON"),
     ({"id": 5, "other": 1}, "no_output", "no field holds"),
     ({"id": 5, "outputs": ["a", "b"]}, "several_replies", "--turns"),
@@ -208,7 +249,7 @@ def test_tables_without_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([], pa.int64()), "text": pa.array([], pa.string())}), source)
     for name in ("out.parquet", "out.jsonl", "out.arrow"):
         assert main(["batch", str(source), "-o", str(tmp_path / name)]) == 0
-    names = ["id", "thinking", "text", "calls", "termination", "notices", "format", "row_error"]
+    names = ["id", "thinking", "text", "calls", "termination", "notices", "format", "beyond", "row_error"]
     assert pq.read_schema(tmp_path / "out.parquet").names == names
     assert pq.read_metadata(tmp_path / "out.parquet").num_rows == 0
 
@@ -231,7 +272,8 @@ def test_other_wrong_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         ([source, "-o", out, "--work", tmp_path / "no"], "there is no folder"),
         ([source, "-o", source, "--force"], "the output cannot be an input too"),
         ([source, "-o", tmp_path / "folder.parquet", "--force"], "is a folder; name a file"),
-        (["-", "-o", out], "batch cannot read standard input"),
+        (["-", "-o", out, "--resume"], "--resume and --keep need files"),
+        ([source, "-o", "-", "--json"], "-o - and --json would write to the same place"),
         ([tmp_path / "none.parquet", "-o", out], "no such file"),
         ([tmp_path / "empty", "-o", out], "no file here ends in .parquet"),
         ([f"file://{tmp_path}/none.parquet", "-o", out], "no such file"),

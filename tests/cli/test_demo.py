@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ import asides
 from asides._cli.demo.command import chunks, scenes
 from asides._cli.demo.gateway import CLIENTS
 from asides._recordings.replies import recordings as replies
-from tests.cli.running import OnScreen, run
+from tests.cli.running import OnScreen, environment, run
 from tests.waiting import PATIENCE
 
 
@@ -87,6 +89,26 @@ def test_every_kind_of_client_is_shown_the_gateway(shown: str) -> None:
         "ollama.Client(",
     ):
         assert line in shown
+
+
+def test_what_it_prints_can_be_typed(tmp_path: Path) -> None:
+    """Where the shell does not find `asides`, by the path of the one that runs; where it does, by its name."""
+    script = Path(sys.executable).with_name("asides")
+    for path, folder, command in (
+        (os.defpath, script.parents[2], os.path.join(script.parents[1].name, "bin", "asides")),
+        (os.defpath, tmp_path, str(script)),
+        (f"{script.parent}:{os.defpath}", tmp_path, "asides"),
+    ):
+        environ = {**environment(), "PATH": path}
+        done = subprocess.run(
+            [sys.executable, "-m", "asides", "demo", "--fast"], cwd=folder, env=environ, capture_output=True,
+            timeout=PATIENCE, check=True,
+        )  # fmt: skip
+        shown = done.stdout.decode()
+        assert f"\n  {command} serve\n" in shown
+        assert f"\n  {command} run recorded-qwen3\n" in shown
+        version = subprocess.run([command, "--version"], cwd=folder, env=environ, timeout=PATIENCE, check=True)
+        assert version.returncode == 0
 
 
 def test_without_the_extra_it_says_how_to_get_it() -> None:

@@ -41,6 +41,29 @@ def test_one_in_detail() -> None:
     assert json.loads(run("formats", "qwen3", "--json").stdout)["thinking_opens"] == ["<think>"]
 
 
+def test_a_family() -> None:
+    """Its formats, and which of its models write them. A format's name or alias comes first: `-f` takes those."""
+    shown = run("formats", "DeepSeek").stdout.decode()
+    card = next(family for family in asides.families.families() if family.name == "DeepSeek")
+    assert {format.name for format in card.formats} <= {line.split(" ")[0] for line in shown.splitlines()}
+    assert "deepseek_v41  yes    DeepSeek 4.1\n" in shown
+    found = json.loads(run("formats", "deepseek", "--json").stdout)
+    assert [row["name"] for row in found["formats"]] == [format.name for format in card.formats]
+    assert {"models": "DeepSeek 3", "format": "deepseek_v3", "thinks": False} in found["models"]
+    assert len({row["models"] for row in found["models"]}) == len(found["models"])
+    assert json.loads(run("formats", "qwen", "--json").stdout)["name"] == "qwen3"
+    assert "Qwen, with qwen3.5 qwen3_thinking" in run("formats", "qwen").stdout.decode()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_family_fits_the_terminal(columns: int) -> None:
+    with OnScreen("formats", "deepseek", columns=columns, rows=70) as screen:
+        assert screen.end() == 0
+        lines = screen.emulator.lines
+    assert max(map(len, lines)) <= columns
+    assert {"deepseek_v41", "deepseek3"} <= set(" ".join(lines).split())
+
+
 def test_unknown() -> None:
     done = run("formats", "qwne3")
     assert done.returncode == 2
@@ -52,7 +75,7 @@ def test_by_marker() -> None:
     rows = run("formats", "[think]").stdout.decode().splitlines()[1:]
     assert [row.split()[0] for row in rows] == ["auto", "mistral"]
     assert [row["name"] for row in json.loads(run("formats", "<|start|>", "--json").stdout)] == [
-        name for name in asides.formats() if name in ("auto", "beam", "harmony", "muse")
+        name for name in asides.formats() if name in ("auto", "beam", "harmony", "muse", "muse_spark")
     ]
     assert b"seed_oss" in run("formats", "seed:thi").stdout
     done = run("formats", "<nobody>")

@@ -75,7 +75,7 @@ def test_our_own_settings_win(own: Path) -> None:
     )
     config = load()
     assert (config.defaults.format, config.run.hide_thinking, config.history.save) == ("qwen3", False, False)
-    assert (config.terminal.heading, config.terminal.text) == ("red", "cyan")
+    assert (config.terminal.heading, config.terminal.text) == ("red", "dim")
 
 
 @pytest.mark.parametrize("command", [[], ["view", "--expand"]])

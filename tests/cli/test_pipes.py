@@ -29,6 +29,24 @@ def test_output_flows_as_it_comes() -> None:
         assert asides.wait() == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "given", "expected"),
+    [
+        ([], "<think>a</think>b<think>c</think>d", "Thinking\n  a\n\nb\n\nThinking 2\n  c\n\nd"),
+        (["-n"], "<think>a</think>b<think>c</think>d", "thinking 1:1:a\n\n1:b\nthinking 2:1:c\n\nd"),
+        (["--start", "text"], "x</think>y", "xy\nasides: </think> closes a thought that was not opened here: "),
+    ],
+)
+def test_one_pipe_for_both_is_one_screen(arguments: list[str], given: str, expected: str) -> None:
+    """`2>&1 | less`: a line of one stream never goes on in a line of the other."""
+    command = [*COMMAND, *arguments]
+    done = subprocess.run(
+        command, input=given.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE,
+        env=environment(), check=False,
+    )  # fmt: skip
+    assert done.stdout.decode().startswith(expected)
+
+
 def test_json_flows_as_it_comes() -> None:
     with Running("-f", "qwen3", "--json") as asides:
         asides.write(b"Hello")

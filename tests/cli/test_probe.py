@@ -13,6 +13,9 @@ import pytest
 import asides
 from asides._cli.probe_output import find_tags
 from tests.cli.running import OnScreen, environment, run
+from tests.conversation.templates import TEMPLATES
+from tests.conversation.test_report import PLAIN as CONVERSATION
+from tests.conversation.test_report import TRAINED
 from tests.detect.templates import ECHO, MENTIONED, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
@@ -241,3 +244,55 @@ def test_an_address_is_a_name(here: Command) -> None:
     done = here("probe", "https://example.com/Qwen/Qwen3-8B")
     assert done.returncode == 2
     assert b"nothing is downloaded" in done.stderr
+
+
+# A report on a chat template.
+
+
+def test_a_report_on_a_template(tmp_path: Path) -> None:
+    """In lines, each with whose words it has; without colour where there is no terminal."""
+    path = tmp_path / "chat_template.jinja"
+    path.write_text(TEMPLATES["chatml"], encoding="utf-8")
+    done = run("probe", path, "--conversation")
+    shown = done.stdout.decode()
+    assert done.returncode == 0
+    assert "\x1b" not in shown
+    assert "no ids, because there is no tokenizer.json: characters are counted" in shown
+    lines = shown.splitlines()
+    assert "  1 user       Is it warm in Rome?" in lines
+    assert "  4 marker   * <|im_end|>" in lines
+    assert "  - a tool's result: yes" in lines
+    assert "  - a new question: no, thinking dropped (that answer); the first" in shown
+    found = json.loads(run("probe", path, "--conversation", "--json").stdout)
+    assert (found["unit"], found["asks"]) == ("character", "<|im_start|>assistant\n")
+    assert "".join(stretch["text"] for stretch in found["conversation"]).endswith("<|im_start|>assistant\n")
+
+
+def test_a_report_with_a_training_template(tmp_path: Path) -> None:
+    path, twin = tmp_path / "a.jinja", tmp_path / "b.jinja"
+    path.write_text(CONVERSATION, encoding="utf-8")
+    twin.write_text(TRAINED, encoding="utf-8")
+    shown = " ".join(run("probe", path, "--conversation", "--twin", twin).stdout.decode().split())
+    assert "trained: “<|im_start|>assistant↵”, 2 times: the prompt supplies it" in shown
+
+
+def test_a_report_on_a_terminal_has_colours(tmp_path: Path) -> None:
+    path = tmp_path / "chat_template.jinja"
+    path.write_text(CONVERSATION, encoding="utf-8")
+    with OnScreen("probe", path, "--conversation", columns=60, rows=80) as screen:
+        assert screen.end() == 0
+        assert "\x1b[32muser" in screen.emulator.raw
+        assert max(map(len, screen.emulator.lines)) <= 60
+
+
+def test_no_report(tmp_path: Path, folder: Path) -> None:
+    """A name, an output and a template that acts on terminals."""
+    assert b"nothing is downloaded" in run("probe", "Qwen/Qwen3-8B", "--conversation").stderr
+    output = tmp_path / "reply.txt"
+    output.write_text("<think>a</think>b", encoding="utf-8")
+    assert b"the output of a model" in run("probe", output, "--conversation").stderr
+    assert b"only be used with --conversation" in run("probe", folder, "--twin", output).stderr
+    path = tmp_path / "evil.jinja"
+    path.write_text("\x1b[2J\x1b]0;x\x07" + CONVERSATION, encoding="utf-8")
+    done = run("probe", path, "--conversation")
+    assert (done.returncode, b"\x1b" in done.stdout, b"\x07" in done.stdout) == (0, False, False)

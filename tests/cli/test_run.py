@@ -105,7 +105,7 @@ def test_colours_are_for_terminals() -> None:
                 asides.close(asides.stdin)
                 shown = asides.read_rest(asides.stderr)
             assert b"2+2" in shown
-            assert (b"\x1b[36m" in shown) is coloured
+            assert (b"\x1b[2m" in shown) is coloured
 
 
 def test_hidden_thoughts_are_not_written(run: Run) -> None:
@@ -390,6 +390,25 @@ def test_a_model_may_be_left_out(run: Run, tmp_path: Path) -> None:
     assert two.asked[0]["model"] == "b"
 
 
+def test_a_question_needs_no_model(run: Run, tmp_path: Path) -> None:
+    """A first word with a space in it is no model's name; with `-m` no word is."""
+    with serve(*[ANSWER] * 5, models=["only"]) as one:
+        for words in (
+            ("hello there",),
+            ("hello there", "friend"),
+            ("-m", "qwen3", "hello"),
+            ("qwen3", "hello", "there"),
+        ):
+            assert run("--url", one.url, *words).stdout == b"It is 4."
+        asked = [(each["model"], each["messages"][-1]["content"]) for each in one.asked]
+        assert asked == [
+            ("only", "hello there"), ("only", "hello there friend"), ("qwen3", "hello"), ("qwen3", "hello there"),
+        ]  # fmt: skip
+        own_config(tmp_path).write_text("run: {model: chosen}\n", encoding="utf-8")
+        run("--url", one.url, "hello there")
+    assert one.asked[-1]["model"] == "chosen"
+
+
 def test_the_configuration_says_how_a_model_is_read(run: Run, tmp_path: Path) -> None:
     """`run.think`, `run.hide_thinking` and a model's own format, start and fields hold here too."""
     own_config(tmp_path).write_text(
@@ -438,7 +457,7 @@ def test_ctrl_c_before_anything_has_come() -> None:
             asides.close(asides.stdin)
             connection, _ = silent.accept()
             with connection:
-                assert connection.recv(4) == b"POST"
+                assert connection.recv(4) == b"GET "  # what runs there is asked first
                 asides.process.send_signal(signal.SIGINT)
                 assert asides.wait() == 130
             assert asides.read_rest(asides.stderr) == b""
@@ -462,7 +481,37 @@ def test_a_reply_that_dies_is_written_and_told(run: Run) -> None:
     with serve(chat("Half <th", end=None)) as upstream:
         done = run("m", "hi", "--url", upstream.url)
     assert (done.stdout, done.returncode) == (b"Half <th", 2)
-    assert b"without saying that it was over" in done.stderr
+    assert b"broke off in the middle of the reply (it closed the connection)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (
+            Script([b"Backend is \nstarting\n"], type="text/plain"),
+            "answered with text/plain that is no reply: 'Backend is starting'",
+        ),
+        (
+            Script([b'{"error": "loading"}'], type="text/plain"),
+            """answered with text/plain that is no reply: '{"error": "loading"}'""",
+        ),
+        (Script([]), "broke off before it had sent any of the reply (it sent nothing)"),
+        (Script([], breaks=True), "broke off before it had sent any of the reply (Connection reset by peer)"),
+        (Script(ANSWER[:2], breaks=True), "broke off in the middle of the reply (Connection reset by peer)"),
+    ],
+)
+def test_what_is_no_reply_is_named(run: Run, script: Script, told: str) -> None:
+    """What the server sent instead, or that it broke off, and when."""
+    with serve(script) as upstream:
+        done = run("m", "hi", "--url", upstream.url)
+    assert done.returncode == 2
+    assert f"{upstream.url} {told}" in done.stderr.decode()
+
+
+def test_a_stream_of_another_type_is_read(run: Run) -> None:
+    """Some servers call a stream of events plain text."""
+    with serve(Script(ANSWER, type="text/plain")) as upstream:
+        assert run("m", "hi", "--url", upstream.url).stdout == b"It is 4."
 
 
 def test_the_help_needs_no_client() -> None:

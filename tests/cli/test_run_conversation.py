@@ -356,7 +356,7 @@ def test_a_reply_that_breaks_off_stays(start: Start) -> None:
     """What had come when the server died is part of the talk."""
     with serve(chat("Half", end=None), chat("Yes.")) as upstream:
         terminal = start(upstream)
-        assert "without saying that it was over" in terminal.say("Go.")
+        assert "broke off in the middle of the reply" in terminal.say("Go.")
         terminal.say("And?")
     assert said(upstream) == [("user", "Go."), ("assistant", "Half"), ("user", "And?")]
 
@@ -463,6 +463,8 @@ def test_tokens_and_times(start: Start) -> None:
         shown = terminal.say("What?")
         for figure in (
             r"tokens +5 \(about \d of them thinking, 3 in the prompt\)",
+            r"format +auto",
+            r"begins in +text \(a guess\): nothing is known of the model",
             *(rf"{each} +\d+\.\d\d s" for each in TIMES),
         ):
             assert re.search(figure, shown)
@@ -557,7 +559,7 @@ def test_what_went_wrong_is_reported_as_what_it_is(start: Start) -> None:
         assert "answered with a web page; is this the address of a model server?" in plain(terminal.say("b"))
         broken = plain(terminal.say("c"))
         assert "Half" in broken
-        assert "the connection broke in the middle of the reply (Connection reset by peer)" in broken
+        assert "broke off in the middle of the reply (Connection reset by peer)" in broken
         assert "Fine." in terminal.say("d")
 
 

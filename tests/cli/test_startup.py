@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from asides.families.index import MODULES
+from asides.families._index import MODULES
 from tests.cli.running import COMMAND, unmeasured
 
 HEAVY = (
@@ -23,7 +23,7 @@ HEAVY = (
     "wcwidth",
 )
 
-CARDS = sorted(set(MODULES.values()) - {"auto"})
+CARDS = sorted(set(MODULES.values()) - {"_auto"})
 
 
 @pytest.mark.parametrize("given", [b"", b"<think>hm</think>Hi"])
@@ -54,6 +54,6 @@ def test_auto_imports_no_card_of_a_family() -> None:
         "main([])\n"
         f"print('', *(name for name in {CARDS!r} if 'asides.families.' + name in sys.modules))\n"
     )
-    for given, cards in ((b"<think>hm</think>Hi", []), (b"<|channel|>final<|message|>Hi", [b"harmony"])):
+    for given, cards in ((b"<think>hm</think>Hi", []), (b"<|channel|>final<|message|>Hi", [b"_harmony"])):
         done = subprocess.run([COMMAND[0], "-c", script], input=given, capture_output=True, env=unmeasured())
         assert done.stdout.split() == [b"Hi", *cards]

@@ -16,7 +16,7 @@ import pytest
 
 import asides
 from asides import _history as history
-from asides.reply.reply import Reply, Times
+from asides.reply._reply import Reply, Times
 from tests.cli.running import Running, environment, run
 from tests.detect.test_tokenizer import QWEN, tokenizer_json, write
 from tests.waiting import PATIENCE
@@ -130,7 +130,7 @@ def test_lines_that_are_no_traces_are_told_and_counted(tmp_path: Path) -> None:
     done = run("stats", "--json", path)
     assert done.returncode == 0
     found = json.loads(done.stdout)
-    assert found["skipped"] == {"no_json": 2, "no_output": 2}
+    assert found["skipped"] == {"no_json": 2, "unreadable": 0, "no_output": 2}
     assert found["all"]["replies"] == 1
     assert f"asides: not valid JSON: 2 lines ({path}:2, {path}:5)" in done.stderr.decode()
     assert "--field names the field" in done.stderr.decode()
@@ -178,24 +178,24 @@ def test_nothing_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "start", "kind"),
+    ("name", "start", "reason"),
     [
-        ("traces.parquet", b"PAR1\x15\x04", "Parquet"),
-        ("traces.arrow", b"ARROW1\0\0", "Arrow"),
-        ("stream.arrow", b"\xff\xff\xff\xff\x10", "Arrow"),
-        ("traces.jsonl.gz", gzip.compress(b"{}", mtime=0), "gzip"),
-        ("packed.jsonl", b"\x28\xb5\x2f\xfd\x04", "zstd"),
+        ("traces.parquet", b"PAR1\x15\x04", "not a Parquet file"),
+        ("traces.arrow", b"ARROW1\0\0", "not an Arrow file"),
+        ("stream.arrow", b"\xff\xff\xff\xff\x10", "not an Arrow file"),
+        ("traces.jsonl.gz", gzip.compress(b"{}", mtime=0), "the compressed data is damaged"),
+        ("packed.jsonl", b"\x28\xb5\x2f\xfd\x04", "ZSTD decompress failed"),
     ],
 )
 def test_a_packed_file_is_not_counted_as_a_reply(
-    name: str, start: bytes, kind: str, traces: Path, tmp_path: Path
+    name: str, start: bytes, reason: str, traces: Path, tmp_path: Path
 ) -> None:
-    """Its bytes would be, and the figures of noise look like figures."""
+    """Where it cannot be read: its bytes could be counted, and the figures of noise look like figures."""
     packed = tmp_path / name
     packed.write_bytes(start + b"<think>2+2</think>It is 4.\n")
     result = run("stats", traces, packed, "--json")
     assert result.returncode == 2
-    assert f"{name}: {kind}, which `asides batch` reads" in result.stderr.decode()
+    assert f"{name}: {reason}" in result.stderr.decode()
     assert json.loads(result.stdout)["all"] == told(traces)["all"]
     assert told("--as", "text", packed)["all"]["replies"] == 1
 
@@ -204,7 +204,7 @@ def test_a_file_that_is_not_there(traces: Path) -> None:
     """The others are counted; the exit code says it."""
     found = told("no/such/file", traces, code=2)
     assert found["all"]["replies"] == 5
-    assert found["unreadable_files"] == ["no/such/file: No such file or directory"]
+    assert found["unreadable_files"] == ["no/such/file: no such file"]
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,11 @@ def test_real_traces() -> None:
         *(REAL / f"{name}.jsonl" for name in ("r1distill_gpqa_kennethleungty", "deepseek_v32_dsml_fixtures_vllm")),
     )
     agent, distilled = found["groups"]
-    assert (agent["replies"], distilled["replies"], found["skipped"]) == (30, 20, {"no_json": 0, "no_output": 0})
+    assert (agent["replies"], distilled["replies"], found["skipped"]) == (
+        30,
+        20,
+        {"no_json": 0, "unreadable": 0, "no_output": 0},
+    )
     assert (agent["totals"]["calls"], distilled["totals"]["calls"]) == (66, 0)
     assert distilled["replies_with"]["turns"] == 20
     assert distilled["distributions"]["thinking_words"]["p50"] > 100 * agent["distributions"]["thinking_words"]["p50"]

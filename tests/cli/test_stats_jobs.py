@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from asides._cli.inputs.rows import InputRow
 from asides._cli.stats import jobs
 from asides._cli.stats.jobs import Jobs, count_lines
 from asides._cli.stats.read import Counting
 from asides._cli.streams import STDERR, OutputStream
-from asides.analysis.summary import MOST_GROUPS
+from asides.analysis._summary import MOST_GROUPS
 from asides.errors import Error
-from asides.terminal.progress import Progress
+from asides.terminal._progress import Progress
 from tests.cli.running import COMMAND, Running, run, unmeasured
 
 FRAGMENTS = (
@@ -57,7 +58,8 @@ def test_any_number_of_processes_counts_the_same(count: int, monkeypatch: pytest
     one, several = Counting(**setup), Counting(**setup)
     with Jobs(count, setup, several, hidden()) as handed:
         for path, seed in (("a", 1), ("b", 2)):
-            lines = [(line, path, number) for number, line in enumerate(generated(800, seed).split(b"\n")) if line]
+            given = enumerate(generated(800, seed).split(b"\n"))
+            lines = [(InputRow(number, line, len(line)), path, f"{path}:{number}") for number, line in given if line]
             count_lines(one, lines)
             for line in lines:
                 handed.add(*line)
@@ -127,8 +129,8 @@ def test_a_worker_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
     """One that says which lines are lost; no figures are shown as if they were whole."""
     monkeypatch.setattr(jobs, "BATCH", 1000)
     with Jobs(1, {}, Counting(), hidden()) as handed:
-        handed.add(b" " * 1000, "a", 7)
-        handed.add(b" ", "a", 8)
+        handed.add(InputRow(6, b" " * 1000), "a", "a:7")
+        handed.add(InputRow(7, b" "), "a", "a:8")
         (worker,) = handed._workers
         worker._process.kill()
         worker._process.wait()

@@ -18,7 +18,7 @@ from tests.cli.running import COMMAND, OnScreen, Running, environment, run
 from tests.terminal.emulator import Emulator
 from tests.waiting import PATIENCE, eventually
 
-HEADING = b"\x1b[34mThinking\x1b[0m\r\n"
+HEADING = b"\x1b[1mThinking\x1b[0m\r\n"
 SLOW = b"<think>twelve signs"
 
 
@@ -30,8 +30,8 @@ def stderr_of(terminals: str, given: bytes, *arguments: str, **changes: str) -> 
 
 
 def test_thoughts_are_headed_and_coloured_on_a_terminal() -> None:
-    """A blue heading, cyan text."""
-    assert stderr_of("stderr", b"<think>hm</think>Hi") == HEADING + b"\x1b[36m  hm\x1b[0m\r\n"
+    """A bold heading, dim text."""
+    assert stderr_of("stderr", b"<think>hm</think>Hi") == HEADING + b"\x1b[2m  hm\x1b[0m\r\n"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_style_may_be_chosen(arguments: list[str], changes: dict[str, str]) 
 def test_numbered_thoughts_are_coloured_too() -> None:
     """With -n each line has its label instead of a heading, and nothing in it acts."""
     shown = stderr_of("stderr", b"<think>a\x1b[5mb</think>Hi", "-n")
-    assert shown.decode() == "\x1b[36mthinking 1:1:a␛[5mb\x1b[0m\r\n"
+    assert shown.decode() == "\x1b[2mthinking 1:1:a␛[5mb\x1b[0m\r\n"
 
 
 @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

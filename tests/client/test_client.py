@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from asides.client.client import Client, UpstreamError
+from asides.client._client import Client, UpstreamError
 from asides.events import PartStart, TextDelta, ThinkingDelta
-from asides.reply.fold import Fold
-from asides.reply.items import ReplyEvent
+from asides.reply._fold import Fold
+from asides.reply._items import ReplyEvent
 from tests.client.upstream import Script, Upstream, chat, fails, lines, serve, think
 from tests.ports import held_port
 from tests.waiting import PATIENCE
@@ -35,6 +35,15 @@ def test_an_address_may_name_the_api_or_not(ending: str) -> None:
     assert upstream.paths[-1] == "/v1/chat/completions"
     assert reply.usage is not None
     assert reply.usage.output_tokens == 5
+
+
+@pytest.mark.parametrize("number", [1, 7, -1])
+def test_the_only_choice_may_have_any_number(number: int) -> None:
+    """Not every server counts from zero: the answer is kept."""
+    frames = [frame.replace(b'"index": 0', b'"index": %d' % number) for frame in ANSWER]
+    with serve(frames) as upstream:
+        reply = Client(upstream.url).ask("2+2?", model="m")
+    assert (reply.thinking, reply.text, reply.complete) == ("2+2", "It is 4.", True)
 
 
 def test_ollama_is_found_by_its_version() -> None:
@@ -319,7 +328,7 @@ def test_refusals_are_told_in_words(script: Script, words: str) -> None:
 @pytest.mark.parametrize(
     ("pieces", "words"),
     [
-        (chat("Half <thi", end=None), "without saying that it was over"),
+        (chat("Half <thi", end=None), "broke off in the middle of the reply"),
         ([*chat("Half <thi", end=None), b'data: {"error": {"message": "out of memory"}}\n\n'], "out of memory"),
     ],
 )
@@ -396,7 +405,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLConte
         pytest.skip("openssl, which makes the certificate, is not installed")
     made, key = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    name = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+    name = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1,DNS:model.test"]
     command = [openssl, "req", "-x509", *curve, *name, "-keyout", key, "-out", made]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     monkeypatch.setenv("SSL_CERT_FILE", made)

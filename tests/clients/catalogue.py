@@ -100,10 +100,6 @@ UNREAD = (
     "It reads no field for thinking of Chat Completions, whoever sends it; the gateway puts the thought back at the "
     "next turn."
 )
-TWICE = (
-    "It shows text and summary of a thought one after the other, and the gateway writes both by default; with "
-    "`headers: {X-Asides-Reasoning: summary}` in its configuration file it shows the thought once."
-)
 UNREAD_STREAM = "Streamed, it loses the summary's deltas; of a whole reply it shows the thought."
 NO_CALLS = (
     "Over Ollama's API it leaves the calls out of the turn that it sends back; results and the thought are there."
@@ -125,7 +121,7 @@ FRAMEWORKS = (
     _framework("litellm", MESSAGES, "litellm_messages"),
     _framework("litellm", OLLAMA, "litellm_ollama", parallel_calls=NO_CALLS, errors=ONE_ERROR),
     _framework("llm", CHAT, "llm_chat", thinking_seen=UNREAD),
-    _framework("llm", RESPONSES, "llm_responses", thinking_seen=TWICE),
+    _framework("llm", RESPONSES, "llm_responses"),
     _framework("llm-ollama", OLLAMA, "llm_ollama", ("ResponseError", "ResponseError")),
 )
 CLIENTS: tuple[Client, ...] = (*PROGRAMS, *SDKS, *FRAMEWORKS)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import asides
 from asides._config import load
 from asides._config.schema import Config, InferenceService
-from asides.client.client import UpstreamError
+from asides.client._client import UpstreamError
 from asides.compat import nexrl
 from asides.compat.nexrl import (
     DETECTORS,

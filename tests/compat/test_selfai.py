@@ -24,6 +24,7 @@ from asides.compat.selfai import (
     ThinkBuffer,
     ThinkTags,
     analyze_thinking,
+    calculate_thinking_quality,
     parse_think_tags,
     parse_think_tags_streaming,
     read_config,
@@ -348,7 +349,8 @@ def test_example_2_a_plan(after: str) -> None:
     planner = PlannerMinimaxInterface("", lambda messages: raw, ui=screen)
     assert planner.plan("", "/plan Build a REST API") == PLAN
     assert planner.parse_plan(raw) == PLAN
-    assert screen.shown == [["This requires multiple components."]] * 2
+    assert planner._parse_plan(raw) == PLAN  # its name in SelfAI's document
+    assert screen.shown == [["This requires multiple components."]] * 3
 
 
 def test_a_plan_that_is_none() -> None:
@@ -484,3 +486,12 @@ def test_analysis() -> None:
     nothing = analyze_thinking([])
     assert (nothing["num_steps"], nothing["avg_length"], nothing["quality_score"]) == (0, 0.0, 0.0)
     assert nothing["contains_questions"] is False
+
+
+def test_the_score_alone() -> None:
+    """SelfAI's own function: the document's `analyze_thinking`, written with it, gives the same figures."""
+    thoughts = parse_think_tags(ASYNC)[1]
+    assert calculate_thinking_quality(thoughts) == analyze_thinking(thoughts)["quality_score"] > 0
+    assert calculate_thinking_quality([]) == 0.0
+    with pytest.raises(asides.UsageError, match="a list of thoughts is needed"):
+        calculate_thinking_quality("one thought")

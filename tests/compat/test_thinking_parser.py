@@ -50,6 +50,21 @@ def test_after_the_end_another_reply_begins() -> None:
         parser.finish()
 
 
+def test_all_the_thinking_of_a_reply() -> None:
+    """`new()` makes a parser, and `thinking` grows with the deltas; the next reply begins with none."""
+    parser = ThinkingParser.new()
+    assert parser.thinking == ""
+    parser.process("<think>a ")
+    assert parser.thinking == "a"
+    parser.process("b</think>c<think>d")
+    assert parser.thinking == "a b\n\nd"
+    parser.process("</thi")
+    parser.finish()
+    assert parser.thinking == "a b\n\nd</thi"
+    parser.process("e")
+    assert parser.thinking == ""
+
+
 def test_a_prompt_that_opened_thinking() -> None:
     """`start` and `prompt` say that output begins inside thinking."""
     assert read(["abc</think>def"], start="thinking") == ("abc", "def")
@@ -95,6 +110,7 @@ DIFFERENT = {
     "</think>x": "a marker that acts as one is no content",
     "abc</think>def": "a marker that acts as one is no content",
     "   ": "whitespace alone is content, not lost",
+    "<think>a <think> b</think> c": "both tags inside one line with a small letter after them: they are talked about",
 }
 """What we read otherwise than Ollama, and why."""
 

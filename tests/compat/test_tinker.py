@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides import TextDelta, ThinkingDelta, UsageError
+from asides.compat import tinker
 from asides.compat.tinker import (
+    GptOssRenderer,
     ParseTermination,
+    Qwen3Renderer,
     Renderer,
     RendererError,
     TextPart,
@@ -65,6 +68,54 @@ def test_thinking_is_a_part(name: str, text: str) -> None:
         ],
     }
     assert success
+
+
+CLASSES = {
+    "KimiK2Renderer": ("kimi_k2", "kimi_k2"),
+    "Qwen3Renderer": ("qwen3", "qwen3"),
+    "DeepSeekV3ThinkingRenderer": ("deepseekv3_thinking", "deepseek_v3"),
+    "GptOssRenderer": ("gpt_oss", "gpt-oss"),
+    "Qwen3DisableThinkingRenderer": ("qwen3_disable_thinking", "qwen3"),
+    "DeepSeekV3DisableThinkingRenderer": ("deepseekv3_disable_thinking", "deepseek_v3"),
+    "RoleColonRenderer": ("role_colon", "llama3"),
+    "Llama3Renderer": ("llama3", "llama3"),
+}
+"""The cookbook's classes, with the names of their renderers and a tokenizer for each."""
+TALK: list[dict[str, Any]] = [
+    {"role": "user", "content": "q"},
+    {"role": "assistant", "content": [{"type": "thinking", "thinking": "t"}, {"type": "text", "text": "a"}]},
+    {"role": "user", "content": "r"},
+]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_is_what_its_name_gives(name: str) -> None:
+    """`Qwen3Renderer(tokenizer)` writes and reads what `get_renderer("qwen3", tokenizer)` does, which is one."""
+    called, home = CLASSES[name]
+    made = getattr(tinker, name)(tokenizer(home), seed=0)
+    found = get_renderer(called, tokenizer(home), seed=0)
+    assert type(found) is type(made)
+    talk = TALK if made.renderer.thinks else [{**each, "content": "x"} for each in TALK]
+    assert made.build_generation_prompt(talk) == found.build_generation_prompt(talk)
+    ids = encode(home, "<think>t</think>a")
+    assert made.parse_response(ids) == found.parse_response(ids)
+    assert made.get_stop_sequences() == found.get_stop_sequences()
+
+
+def test_the_parameters_of_the_classes() -> None:
+    """History may keep thoughts, and gpt-oss's system message has the effort and the date that are asked for."""
+    keeps = Qwen3Renderer(tokenizer("qwen3"), strip_thinking_from_history=False)
+    assert encode("qwen3", "t")[0] in keeps.build_generation_prompt(TALK)
+    assert encode("qwen3", "t")[0] not in Qwen3Renderer(tokenizer("qwen3")).build_generation_prompt(TALK)
+    assert keeps.has_extension_property
+    dated = GptOssRenderer(tokenizer("gpt-oss"), True, "low", "2026-01-02")
+    written = tokenizer("gpt-oss").decode(dated.build_generation_prompt(TALK[:1]))
+    assert "Current date: 2026-01-02" in written
+    assert "Reasoning: low" in written
+    wrongs: list[dict[str, Any]] = [{"use_system_prompt": True}, {"reasoning_effort": "low"}]
+    for wrong in wrongs:
+        with pytest.raises(UsageError, match="go together"):
+            GptOssRenderer(tokenizer("gpt-oss"), **wrong)
 
 
 def test_no_thinking_is_a_string() -> None:

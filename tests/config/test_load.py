@@ -39,6 +39,32 @@ def test_nothing_at_all_is_the_built_in_configuration(tmp_path: Path) -> None:
     assert load(environ=home(tmp_path)) == Config()
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("localhost:8000", "http://localhost:8000"),
+        ("gpu-1.lan:8000/v1", "http://gpu-1.lan:8000/v1"),
+        ("[::1]:8000", "http://[::1]:8000"),
+        ("https://a:1", "https://a:1"),
+    ],
+)
+def test_an_address_may_be_host_and_port(tmp_path: Path, typed: str, meant: str) -> None:
+    """In a flag, a variable or a file; what follows knows whole addresses alone."""
+    path = written(tmp_path, f"upstreams: [{{url: '{typed}'}}]\nrun: {{url: '{typed}'}}")
+    config = load(path, environ=home(tmp_path))
+    assert (config.upstreams[0].url, config.run.url) == (meant, meant)
+    variable = load(environ=home(tmp_path, ASIDES_UPSTREAM=typed))
+    flag = load_all(environ=home(tmp_path), flags={"upstreams": [typed]}).config
+    assert [variable.upstreams[0].url, flag.upstreams[0].url] == [meant, meant]
+    assert flag.upstreams[0].name == meant.partition("://")[2].removesuffix("/v1")
+
+
+@pytest.mark.parametrize("typed", ["gpu", "http:/gpu:8000", "localhost:", "localhost:http", "ftp://a:1"])
+def test_a_word_is_no_address(tmp_path: Path, typed: str) -> None:
+    with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:8000/v1"):
+        load_all(environ=home(tmp_path), flags={"upstreams": [typed]})
+
+
 def test_the_file_is_looked_for_in_order(tmp_path: Path) -> None:
     """An explicit path wins over ASIDES_CONFIG, that over the user's folder; the current one counts where asked for."""
     places = {

@@ -53,7 +53,7 @@ CASES = [
     ),
     ("upstreams:\n - key: k", 2, "upstreams[0]", "has no url"),
     ("upstreams:\n - url:\n   kind: ollama", 2, "upstreams[0].url", "is empty"),
-    ("upstreams:\n - url: 127.0.0.1:8000", 2, "upstreams[0].url", "must be an http or https address"),
+    ("upstreams:\n - url: 127.0.0.1", 2, "upstreams[0].url", "must be an http or https address"),
     ("upstreams:\n - url: http://", 2, "upstreams[0].url", "must be an http or https address"),
     ("upstreams:\n - url: 'http://a b'", 2, "upstreams[0].url", "must be an http or https address"),
     ("upstreams:\n - url: http://[::1", 2, "upstreams[0].url", "not an address"),

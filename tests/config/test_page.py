@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 def test_the_tables_are_current() -> None:
     """Every key, its default, variable and flag stand there as the schema has them, each with a meaning."""
-    assert with_tables(PAGE) == PAGE, "run: python -m tools.settings_table --write"
+    assert with_tables(PAGE) == PAGE, "run: make families"
     rows = re.findall(r"^\| `\w+` \|.*\|$", PAGE.partition("<!-- settings")[2].partition("<!-- /settings")[0], re.M)
     assert len(rows) > 40
     assert not [row for row in rows if row.endswith("|  |")]

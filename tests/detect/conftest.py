@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from asides.detect import sandbox, template_process
+from asides.detect import _sandbox as sandbox
+from asides.detect import _template_process as template_process
 
 
 @pytest.fixture

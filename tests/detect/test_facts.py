@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from asides.detect.evidence import ANSWER, THOUGHT, Echo, Evidence, Prompt
-from asides.detect.from_template import conclude
-from asides.detect.reading import RenderedTurn
+from asides.detect._evidence import ANSWER, THOUGHT, Echo, Evidence, RenderedPrompt
+from asides.detect._from_template import conclude
+from asides.detect._trial import RenderedTurn
 
 FACTS = Path(__file__).parents[3] / "shared" / "data" / "chat_template_facts.json"
 
@@ -68,7 +68,7 @@ def evidence(fact: dict[str, Any]) -> Evidence:
         written = fact["before"].rpartition("U_USER")[2] + THOUGHT + after[0] + said + after[2]
         turns.append(RenderedTurn(written=written, thought=THOUGHT, answer=said))
     prompts = [
-        Prompt(switches=switches, written=fact["gen_prompt"][key].replace("(same)", ""), before="")
+        RenderedPrompt(switches=switches, written=fact["gen_prompt"][key].replace("(same)", ""), before="")
         for key, switches in (("def", {}), ("on", {"enable_thinking": True}), ("off", {"enable_thinking": False}))
     ]
     return Evidence(

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from asides._conversation._report_process import report_on
 from asides.detect import detect
-from asides.detect.from_gguf import read_metadata
+from asides.detect._from_gguf import read_metadata
+from asides.errors import UsageError
+from tests.conversation.templates import TEMPLATES
 from tests.detect.templates import ECHO
 
 gguf = pytest.importorskip("gguf")
@@ -75,3 +78,12 @@ def test_we_read_what_the_package_reads(tmp_path: Path) -> None:
         theirs = fields[name].contents()
         plain = [item.decode() for item in value] if isinstance(value, list) and isinstance(value[0], bytes) else value
         assert (plain.decode() if isinstance(plain, bytes) else plain) == theirs
+
+
+def test_a_report_on_its_chat_template(tmp_path: Path) -> None:
+    """By characters, with the markers and the end of a turn that the file has."""
+    report = report_on(write(tmp_path / "model.gguf", template=TEMPLATES["chatml"]))
+    assert (report.unit, report.stops[0]) == ("character", "<|im_end|>")
+    assert [each.extends for each in report.next_prompts][:2] == [True, False]
+    with pytest.raises(UsageError, match="holds no chat template"):
+        report_on(write(tmp_path / "bare.gguf"))

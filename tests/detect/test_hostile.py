@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.detect import detect, sandbox
-from asides.detect.from_gguf import MAGIC
+from asides.detect import _sandbox as sandbox
+from asides.detect import detect
+from asides.detect._from_gguf import MAGIC
 from tests.waiting import PATIENCE
 
 TEMPLATES = {

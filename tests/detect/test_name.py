@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import asides
+from asides.detect import _from_name as from_name
 from asides.detect import detect
-from asides.detect.from_name import _find
-from asides.families.model_names import MODELS
+from asides.detect._from_name import _find
+from asides.families._model_names import MODELS
 from tests.detect.test_tokenizer import write
 from tests.support import check_each
 
@@ -114,7 +116,8 @@ NAMES = {
     "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5": ("nemotron_deci", True),
     "LGAI-EXAONE/EXAONE-4.0-32B": ("think_tag", True),
     "meetkai/functionary-small-v3.2": ("functionary_v3_2", False),
-    "meta-models/Muse-Spark-Open-816B-A42B": ("muse", True),
+    "meta-models/Muse-Spark-Open-816B-A42B": ("muse_spark", True),
+    "stepfun-ai/Step-5": ("step5", True),
     "poolside/Laguna-S-2.1": ("laguna_s2.1", True),
     "LiquidAI/LFM2.5-1.2B-Instruct": ("lfm2", False),
     "deepseek-ai/DeepSeek-V4.1-Flash": ("deepseek_v41", True),
@@ -191,15 +194,70 @@ def test_what_has_no_grammar_is_left_to_auto(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if _find(name).version])
-def test_a_version_that_no_row_lists_is_nobodys(name: str) -> None:
-    """The one rule, tried on every name above: with another version, it is no longer that model."""
+def test_a_version_that_no_row_lists_is_not_read_as_an_older_one(name: str) -> None:
+    """Tried on every name above: with another version it has no format, and how it begins is a guess that says so."""
     known = _find(name)
     spelled = "[.p_-]?".join(known.version.replace(".", ""))
     for version in ("97", "9.7"):
         other = re.sub(rf"{spelled}(?![^/]*/)", version, name, count=1)
         found = detect(other)
-        assert (found.format, found.thinks) == ("auto", None), other
+        assert found.format == "auto", other
+        assert found.confidence in ("near", "guess"), other
         assert known.family.split()[-1] in found.reasons[0], other
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "like"),
+    [
+        ("MiniMaxAI/MiniMax-M2.7", "thinking", "MiniMax 2.5"),
+        ("zai-org/GLM-5.2", "thinking", "GLM 5.1"),
+        ("moonshotai/Kimi-K2.7-Code", "thinking", "Kimi 2.6"),
+        ("Qwen/Qwen3.7-9B", "thinking", "Qwen 3.6"),
+        ("meituan/LongCat-2.0", "text", "LongCat 1"),
+        ("google/gemma-5", "text", "Gemma 4"),
+    ],
+)
+def test_a_version_that_no_row_lists_begins_like_the_nearest_older_one(name: str, start: str, like: str) -> None:
+    found = detect(name)
+    assert (found.format, found.start, found.confidence) == ("auto", start, "near")
+    assert like in found.reasons[0]
+
+
+def test_the_nearest_older_version_is_mostly_right_about_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version of each name above is struck from the rows of its line and guessed from the rest.
+
+    Counted are steps within a major version, once for each row: the documentation says what is claimed here.
+    """
+    guesses: dict[tuple[str, str], tuple[str | None, str | None]] = {}
+    for name in NAMES:
+        known, found = _find(name), detect(name)
+        if known.row is None or not known.version:
+            continue
+        version = known.version.replace(".", "")
+        rows = tuple(
+            msgspec.structs.replace(
+                row, versions=" ".join(each for each in row.versions.split() if each.replace(".", "") != version)
+            )
+            if row.line == known.family
+            else row
+            for row in MODELS
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(from_name, "MODELS", rows)
+            _forget_rows()
+            near, guess = _find(name), detect(name)
+        _forget_rows()
+        if near.near is not None and near.near_version.split(".")[0] == known.version.split(".")[0]:
+            guesses[known.row.pattern, known.version] = (found.start, guess.start)
+    right = sum(start == guessed for start, guessed in guesses.values())
+    assert len(guesses) > 30
+    assert right >= len(guesses) - 2, {step: pair for step, pair in guesses.items() if pair[0] != pair[1]}
+    assert ("text", "thinking") not in guesses.values(), "an answer would be swallowed"
+
+
+def _forget_rows() -> None:
+    from_name._patterns.cache_clear()
+    from_name._search.cache_clear()
 
 
 def test_an_older_name_in_the_files_does_not_speak_for_a_newer_model(tmp_path: Path) -> None:

@@ -108,3 +108,28 @@ def test_a_template_that_cannot_be_rendered_is_read_as_text() -> None:
     assert found.thinks is None
     assert any("could not be rendered" in reason for reason in found.reasons)
     assert any("<think>" in reason for reason in found.reasons)
+
+
+def test_a_template_that_wants_functions_and_the_time_as_text() -> None:
+    """Firefunction's does not render without them, and always writes the generation prompt."""
+    template = """\
+{%- set told = 'Write functools[...] to call.\\n' + functions + '\\nIt is ' + datetime %}
+{{- '<|start_header_id|>system<|end_header_id|>\\n\\n' + told + '<|eot_id|>' }}
+{%- for message in messages %}
+{{- '<|start_header_id|>' + message.role + '<|end_header_id|>\\n\\n' + (message.content or '') }}
+{%- if message.tool_calls %}
+{{- ' functools[' }}
+{%- for call in message.tool_calls %}
+{{- {'name': call.function.name, 'arguments': call.function.arguments} | tojson }}{{- '' if loop.last else ', ' }}
+{%- endfor %}{{- ']' }}
+{%- endif %}
+{{- '<|eot_id|>' }}
+{%- endfor %}
+{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}"""
+    found = detect(chat_template=template)
+    assert (found.format, found.thinks, found.start) == ("firefunction_v2", False, "text")
+
+
+def test_a_template_that_wants_what_nobody_knows() -> None:
+    found = detect(chat_template="{{- told + messages[0].content }}")
+    assert "is undefined" in " ".join(found.reasons)

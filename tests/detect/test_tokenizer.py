@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides._engine.format import Format
 from asides.detect import detect
-from asides.detect.facts import choose_template
+from asides.detect._facts import choose_template
 from asides.hf import template_for
 from tests.detect.templates import ECHO, NO_THOUGHTS, STRIPPING
 from tests.support import count_calls

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import asides
 from asides.detect import Detection, detect
-from asides.detect.evidence import FIELDS
-from asides.detect.sandbox import Rendering, SampleChat, render
+from asides.detect._evidence import FIELDS
+from asides.detect._sandbox import Rendering, SampleChat, render
 
 QUESTION, THOUGHT, ANSWER = "Qwhatzuq", "Wa thought uw", "Zan answer ez"
 NAMES = ("zlookupz", "zfindz")

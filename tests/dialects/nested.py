@@ -205,7 +205,11 @@ NESTED: dict[str, list[dict[str, Any]]] = {
             ],
             "tools": [{"name": "find", "description": "Finds it.", "input_schema": _SCHEMA}],
             "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
-            "thinking": {"type": "enabled", "budget_tokens": 1024},
+            "thinking": {
+                "type": "enabled",
+                "budget_tokens": 1024,
+                "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+            },
             "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}},
             "metadata": {"user_id": "u"},
             "context_management": {

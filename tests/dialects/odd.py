@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from asides.dialects import anthropic, ollama, openai_chat, openai_responses
 from asides.dialects import openai_completions as completions
-from asides.dialects.framing import to_json
-from asides.dialects.request import Request, RequestError
+from asides.dialects._framing import to_json
+from asides.dialects._request import Request, RequestError
 from asides.families import get_format
-from asides.reply.items import Chunk, Failed, ReplyItem
-from asides.reply.splitter import Splitter
+from asides.reply._items import Chunk, Failed, ReplyItem
+from asides.reply._splitter import Splitter
 from tests.dialects.shapes import BY_NAME, items, make_parser
 
 Path = tuple[str | int, ...]

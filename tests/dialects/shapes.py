@@ -12,8 +12,9 @@ import asides
 from asides._engine.format import Format
 from asides.events import PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
-from asides.reply.items import Begin, Ended, Failed, RawText, Reason, ReplyEvent, ReplyItem, Usage
-from asides.reply.splitter import MakeParser, Splitter
+from asides.reply._choice import MakeParser
+from asides.reply._items import Begin, Ended, Failed, RawText, Reason, ReplyEvent, ReplyItem, Usage
+from asides.reply._splitter import Splitter
 
 DEATH = Failed("the upstream ended its reply without saying that it was over", 502, "api_error", "upstream_ended")
 REFUSED = Failed("the model is not loaded", 503, "service_unavailable_error", "not_loaded")
@@ -76,14 +77,14 @@ def make_parser(**policies: Any) -> MakeParser:
     """How a choice is read: the format it is given, with these policies."""
 
     def make(format: Format) -> asides.Parser:
-        return asides.Parser(format, **policies)
+        return asides.Parser(format, **{"seed": 0, **policies})
 
     return make
 
 
 def items(shape: Shape, *, size: int = 3, usage: Usage | None = None, **policies: Any) -> list[ReplyItem]:
     """The items of a shape, its choices taking turns, each piece of `size` characters."""
-    splitter = Splitter(get_format("qwen3"), make_parser(**policies))
+    splitter = Splitter(get_format("qwen3"), make_parser(**policies), seed=0)
     found: list[ReplyItem] = []
     if shape.failure is None or any(shape.raw):
         found += splitter.feed(Begin("reply_1", "qwen3-8b", 1_700_000_000))
@@ -127,7 +128,7 @@ def told(found: Iterable[ReplyItem], choice: int = 0, *, show: bool = True) -> T
 
 def expected(shape: Shape, choice: int = 0) -> asides.Message:
     """The message that the parser reads; what a writer must tell, as far as its dialect can."""
-    parser = asides.Parser("qwen3")
+    parser = asides.Parser("qwen3", seed=0)
     parser.feed(shape.raw[choice])
     parser.finish()
     return parser.message

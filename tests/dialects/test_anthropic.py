@@ -12,24 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects import anthropic as dialect
-from asides.dialects.framing import SseReader
-from asides.dialects.request import (
+from asides.dialects._framing import SseReader
+from asides.dialects._request import (
     CallPiece,
     ImagePiece,
     OtherPiece,
     Request,
     RequestError,
+    RequestTurn,
     TextPiece,
     ThinkingOptions,
     ThinkingPiece,
     Tool,
-    Turn,
     WriteOptions,
 )
 from asides.events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
 from asides.parts import Text, Thinking
-from asides.reply.items import (
+from asides.reply._items import (
     Begin,
     Chunk,
     Ended,
@@ -42,7 +42,7 @@ from asides.reply.items import (
     ThinkingChunk,
     Usage,
 )
-from asides.reply.splitter import Splitter
+from asides.reply._splitter import Splitter
 from tests.dialects.replay import JSON, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 
@@ -579,9 +579,9 @@ def test_a_request_of_the_sdk_is_read() -> None:
     ((_, body),) = recorded()
     request = dialect.read_request(body)
     assert request.turns == (
-        Turn("system", (TextPiece("Be brief.", {"cache_control": {"type": "ephemeral"}}),)),
-        Turn("user", (TextPiece("Weather?"),)),
-        Turn(
+        RequestTurn("system", (TextPiece("Be brief.", {"cache_control": {"type": "ephemeral"}}),)),
+        RequestTurn("user", (TextPiece("Weather?"),)),
+        RequestTurn(
             "assistant",
             (
                 ThinkingPiece("Ask.", "any"),
@@ -591,15 +591,15 @@ def test_a_request_of_the_sdk_is_read() -> None:
                 CallPiece("map", "{}", "toolu_2"),
             ),
         ),
-        Turn("tool", (TextPiece("Rain."),), "toolu_1", "weather", True),
-        Turn(
+        RequestTurn("tool", (TextPiece("Rain."),), "toolu_1", "weather", True),
+        RequestTurn(
             "tool",
             (TextPiece("Here."), ImagePiece(data="aGk=", media_type="image/png")),
             "toolu_2",
             "map",
             extra={"cache_control": {"type": "ephemeral"}},
         ),
-        Turn("user", (TextPiece("And now?"), ImagePiece(url="https://example.org/a.png"))),
+        RequestTurn("user", (TextPiece("And now?"), ImagePiece(url="https://example.org/a.png"))),
     )
     assert [tool.name for tool in request.tools] == ["weather", "map"]
     assert request.tools[0].parameters["properties"] == {"city": {"type": "string"}}
@@ -766,12 +766,12 @@ def test_a_request_of_another_dialect() -> None:
         dialect="openai_chat",
         model="m",
         turns=(
-            Turn("system", (TextPiece("A."),)),
-            Turn("user", (TextPiece("Hi", {"x": 1}), ImagePiece(url="data:image/gif;base64,aGk="))),
-            Turn("assistant", (ThinkingPiece("Hm."), CallPiece("f", '{"a": 1', "functions.f:0"))),
-            Turn("tool", (TextPiece("1"),), "functions.f:0"),
-            Turn("developer", (TextPiece("B."),)),
-            Turn("user", (TextPiece("So?"),)),
+            RequestTurn("system", (TextPiece("A."),)),
+            RequestTurn("user", (TextPiece("Hi", {"x": 1}), ImagePiece(url="data:image/gif;base64,aGk="))),
+            RequestTurn("assistant", (ThinkingPiece("Hm."), CallPiece("f", '{"a": 1', "functions.f:0"))),
+            RequestTurn("tool", (TextPiece("1"),), "functions.f:0"),
+            RequestTurn("developer", (TextPiece("B."),)),
+            RequestTurn("user", (TextPiece("So?"),)),
         ),
         tools=(Tool("f", extra={"x": 1}),),
         tool_choice="function:f",
@@ -824,7 +824,7 @@ def test_a_request_of_another_dialect() -> None:
         (Request(dialect="openai_chat", response_format={"type": "json_object"}), "response_format"),
         (Request(dialect="openai_completions", prompt="x"), "prompt"),
         (Request(dialect="x", extra={"background": True}, essential=("background",)), "background"),
-        (Request(dialect="x", turns=(Turn("user", (OtherPiece({"type": "file"}),)),)), "messages"),
+        (Request(dialect="x", turns=(RequestTurn("user", (OtherPiece({"type": "file"}),)),)), "messages"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_by_name(request_: Request, param: str) -> None:
@@ -849,16 +849,16 @@ pieces_of_assistants = st.lists(
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> tuple[Turn, ...]:
-    turns = [Turn("system", (TextPiece(draw(texts)),))]
+def conversations(draw: st.DrawFn) -> tuple[RequestTurn, ...]:
+    turns = [RequestTurn("system", (TextPiece(draw(texts)),))]
     for _ in range(draw(st.integers(0, 3))):
-        turns.append(Turn("user", tuple(draw(pieces_of_users))))
-        turns.append(Turn("assistant", tuple(draw(pieces_of_assistants))))
+        turns.append(RequestTurn("user", tuple(draw(pieces_of_users))))
+        turns.append(RequestTurn("assistant", tuple(draw(pieces_of_assistants))))
     return tuple(turns)
 
 
 @given(conversations(), st.sampled_from(["auto", "none", "required", "function:f"]))
-def test_any_request_comes_back(turns: tuple[Turn, ...], choice: str) -> None:
+def test_any_request_comes_back(turns: tuple[RequestTurn, ...], choice: str) -> None:
     request = Request(
         dialect="anthropic",
         model="m",

@@ -10,30 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects import openai_chat
-from asides.dialects.arrange import arrange, may_need_arranging
-from asides.dialects.request import CallPiece, Request, TextPiece, Turn
+from asides.dialects._arrange import arrange, may_need_arranging
+from asides.dialects._request import CallPiece, Request, RequestTurn, TextPiece
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.197; cc_entrypoint=cli; cch=1f00a;"
 
 
-def chat(*turns: Turn) -> Request:
+def chat(*turns: RequestTurn) -> Request:
     """A request of these turns."""
     return Request(dialect="openai_chat", turns=turns)
 
 
-def calls(*ids: str) -> Turn:
+def calls(*ids: str) -> RequestTurn:
     """A turn that calls."""
-    return Turn("assistant", tuple(CallPiece("f", "{}", id) for id in ids))
+    return RequestTurn("assistant", tuple(CallPiece("f", "{}", id) for id in ids))
 
 
-def result(id: str) -> Turn:
+def result(id: str) -> RequestTurn:
     """The result of a call."""
-    return Turn("tool", (TextPiece(f"result of {id}"),), id)
+    return RequestTurn("tool", (TextPiece(f"result of {id}"),), id)
 
 
-def text(role: Any, *texts: str) -> Turn:
+def text(role: Any, *texts: str) -> RequestTurn:
     """A message."""
-    return Turn(role, tuple(map(TextPiece, texts)))
+    return RequestTurn(role, tuple(map(TextPiece, texts)))
 
 
 def ids(request: Request) -> list[str]:
@@ -95,7 +95,7 @@ def test_leading_instructions_become_one(roles: tuple[Any, ...], role: str) -> N
     """In their order, with an empty line between them."""
     turns = [text(each, f"{number}") for number, each in enumerate(roles)]
     found = arrange(chat(*turns, text("user", "q"), text("system", "later")))
-    joined = Turn(role, (TextPiece("\n\n".join(map(str, range(len(roles))))),))  # type: ignore[arg-type]
+    joined = RequestTurn(role, (TextPiece("\n\n".join(map(str, range(len(roles))))),))  # type: ignore[arg-type]
     assert found.request.turns == (joined, text("user", "q"), text("system", "later"))
     assert found.changes == ("system",)
 
@@ -103,9 +103,12 @@ def test_leading_instructions_become_one(roles: tuple[Any, ...], role: str) -> N
 def test_pieces_with_fields_of_their_own_stay_apart() -> None:
     """Marks for a cache survive; the texts do not run into each other."""
     marked = TextPiece("A", {"cache_control": {"type": "ephemeral"}})
-    first, second = Turn("system", (marked,), extra={"name": "x"}), Turn("developer", (TextPiece("B"), TextPiece("C")))
+    first, second = (
+        RequestTurn("system", (marked,), extra={"name": "x"}),
+        RequestTurn("developer", (TextPiece("B"), TextPiece("C"))),
+    )
     (found,) = arrange(chat(first, second)).request.turns
-    assert found == Turn("system", (marked, TextPiece("\n\nB"), TextPiece("C")), extra={"name": "x"})
+    assert found == RequestTurn("system", (marked, TextPiece("\n\nB"), TextPiece("C")), extra={"name": "x"})
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_the_billing_line_is_dropped(sent: tuple[str, ...], left: tuple[str, ...
         (text("system", f" {BILLING}"),),
     ],
 )
-def test_only_at_the_very_start(turns: tuple[Turn, ...]) -> None:
+def test_only_at_the_very_start(turns: tuple[RequestTurn, ...]) -> None:
     """Elsewhere it is somebody's text."""
     assert arrange(chat(*turns)).changes == ()
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from asides.dialects import anthropic, ollama, openai_chat, openai_responses
-from asides.dialects.framing import SseReader, to_json
-from asides.dialects.request import Request, WriteOptions
+from asides.dialects._framing import SseReader, to_json
+from asides.dialects._request import Request, WriteOptions
 from asides.families import get_format
-from asides.reply.items import CallChunk, Chunk, Ended, Failed, RawText, ReplyItem, ThinkingChunk
-from asides.reply.splitter import Splitter
+from asides.reply._items import CallChunk, Chunk, Ended, Failed, RawText, ReplyItem, ThinkingChunk
+from asides.reply._splitter import Splitter
 from tests.dialects.replay import cut
 from tests.dialects.shapes import make_parser
 

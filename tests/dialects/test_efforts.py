@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from asides.dialects import anthropic, ollama, openai_chat, openai_responses
-from asides.dialects.base import Dialect
-from asides.dialects.efforts import allowed_efforts, with_effort
+from asides.dialects._base import Dialect
+from asides.dialects._efforts import allowed_efforts, with_effort
 from asides.families import get_format, switch_of
 
 MESSAGES = {"model": "m", "messages": [{"role": "user", "content": "q"}], "max_tokens": 9}

@@ -21,13 +21,14 @@ from asides import dialects
 from asides._engine.format import Format
 from asides._gateway.pipeline import ItemFilter, Pipeline
 from asides._gateway.record import RequestRecord
-from asides.dialects.base import Dialect, StreamReader, StreamWriter
-from asides.dialects.frame_templates import FrameTemplates
-from asides.dialects.openai_chat.writer import ChatWriter
-from asides.dialects.request import Request
+from asides.dialects import _frame_templates, openai_chat
+from asides.dialects._base import Dialect, StreamReader, StreamWriter
+from asides.dialects._frame_templates import FrameTemplates
+from asides.dialects._request import Request
+from asides.dialects.openai_chat._writer import ChatWriter
 from asides.families import get_format
-from asides.reply.items import ReplyEvent, ReplyItem
-from asides.reply.splitter import Splitter
+from asides.reply._items import Chunk, Foreign, RawText, ReplyEvent, ReplyItem
+from asides.reply._splitter import Splitter
 
 TEXTS = st.one_of(
     st.sampled_from(
@@ -241,3 +242,71 @@ def test_fast_and_ordinary_path_write_the_same_bytes(upstream: Dialect, client: 
     expected = run(pipeline(upstream, client, fast=False), [stream])
     for chunks in (blocks, cut, [stream]):
         assert run(pipeline(upstream, client, fast=True), chunks) == expected
+
+
+PIECES = ("Hm", " so", "\n", "</think>", "Fo", "ur", "é", '"', "\\", " 🎉", "<")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), max_size=12),
+    choices=st.integers(1, 2),
+    data=st.data(),
+)
+def test_frames_with_ids_say_the_same_however_they_are_read(
+    words: list[list[str]], choices: int, data: st.DataObject
+) -> None:
+    """The ids of tokens are handed over with their text by templates, as by decoding; none is passed on."""
+    style = data.draw(STYLES)
+    frames = [
+        {
+            "id": "1",
+            "choices": [
+                {
+                    "index": at % choices,
+                    "delta": {"content": "".join(each)},
+                    "finish_reason": None,
+                    "token_ids": [PIECES.index(word) for word in each],
+                }
+            ],
+        }
+        for at, each in enumerate(words)
+    ]
+    blocks = [written("openai_chat", frame, style) for frame in frames]
+    slow = openai_chat.ReplyReader(ids=True)
+    slow._templates = NoFrames()
+    expected = [chunk for block in blocks for chunk in slow.feed(block)]
+    fast = openai_chat.ReplyReader(ids=True)
+    found: list[Chunk] = []
+    for block in blocks:
+        frame = fast.text_frame(block)
+        if frame is None:
+            found += fast.feed(block)
+        else:
+            number, (text, ids) = frame
+            found.append(RawText(number, text, (), (ids,) if isinstance(ids, int) else ids))
+    assert found == expected
+    together = openai_chat.ReplyReader(ids=True)
+    assert together.feed(b"".join(blocks)) == expected
+    assert not [chunk for chunk in expected if isinstance(chunk, Foreign)]
+
+
+def test_what_frames_say_is_remembered_of_single_tokens_and_of_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several tokens together may be somebody's words."""
+    said: dict[bytes, Any] = {}
+    monkeypatch.setattr(_frame_templates, "_TAILS", said)
+    monkeypatch.setattr(_frame_templates, "_MOST_TAILS", 10)
+    reader = openai_chat.ReplyReader(ids=True)
+
+    def read(text: str, *ids: int) -> object:
+        choice = {"index": 0, "delta": {"content": text}, "finish_reason": None, "token_ids": ids}
+        block = written("openai_chat", {"id": "1", "choices": [choice]}, (False, (",", ":")))
+        return reader.text_frame(block) or reader.feed(block)
+
+    for number in range(100):
+        assert read(f"word{number}", number) or not number
+        assert read("my secret", 1, number)
+        assert read("x" * 1000, number)
+        assert len(said) <= 10
+    assert said
+    assert not [tail for tail in said if b"secret" in tail or b"xxx" in tail]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.dialects.framing import DONE, KEEP_ALIVE, JsonLinesReader, SseFrame, SseReader, sse, to_json
+from asides.dialects._framing import DONE, KEEP_ALIVE, JsonLinesReader, SseFrame, SseReader, sse, to_json
 from tests.dialects.replay import cut
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.dialects.request import RequestError
-from asides.reply.items import Ended, Failed, RawText
+from asides.dialects._request import RequestError
+from asides.reply._items import Ended, Failed, RawText
 from tests.dialects import odd
 from tests.dialects.odd import DIALECTS, ODD, REQUESTS, STREAMS, WHOLE
 from tests.laws.effort import examples

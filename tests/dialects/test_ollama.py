@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects import ollama as dialect
-from asides.dialects.request import (
+from asides.dialects._request import (
     CallPiece,
     ImagePiece,
     OtherPiece,
     Request,
     RequestError,
+    RequestTurn,
     TextPiece,
     ThinkingOptions,
     ThinkingPiece,
     Tool,
-    Turn,
     WriteOptions,
 )
 from asides.events import PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
-from asides.reply.items import (
+from asides.reply._items import (
     Begin,
     CallChunk,
     Chunk,
@@ -41,7 +41,7 @@ from asides.reply.items import (
     ThinkingChunk,
     Usage,
 )
-from asides.reply.splitter import Splitter
+from asides.reply._splitter import Splitter
 from tests.dialects.replay import JSON, NDJSON, Replay, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 
@@ -454,9 +454,9 @@ def test_a_request_of_the_sdk_is_read() -> None:
     )
     request = dialect.read_request(body)
     assert request.turns == (
-        Turn("system", (TextPiece("Be brief."),)),
-        Turn("user", (TextPiece("Look!"), ImagePiece(data=PIXEL, media_type="image/png"))),
-        Turn(
+        RequestTurn("system", (TextPiece("Be brief."),)),
+        RequestTurn("user", (TextPiece("Look!"), ImagePiece(data=PIXEL, media_type="image/png"))),
+        RequestTurn(
             "assistant",
             (
                 ThinkingPiece("Hm."),
@@ -464,8 +464,8 @@ def test_a_request_of_the_sdk_is_read() -> None:
                 CallPiece("find", '{"query":"x"}', "call_2"),
             ),
         ),
-        Turn("tool", (TextPiece("one"),), "call_1", "find"),
-        Turn("tool", (TextPiece("two"),), "call_2", "find"),
+        RequestTurn("tool", (TextPiece("one"),), "call_1", "find"),
+        RequestTurn("tool", (TextPiece("two"),), "call_2", "find"),
     )
     assert request.tools[0].name == "find"
     assert request.tools[0].parameters["properties"]["query"]["type"] == "string"
@@ -489,8 +489,8 @@ def test_a_prompt_of_the_sdk_is_read() -> None:
     body = sent_generate(prompt="Hi", system="Be brief.", images=[PIXEL], think=False, format="json")
     request = dialect.read_request(body)
     assert request.turns == (
-        Turn("system", (TextPiece("Be brief."),)),
-        Turn("user", (TextPiece("Hi"), ImagePiece(data=PIXEL, media_type="image/png"))),
+        RequestTurn("system", (TextPiece("Be brief."),)),
+        RequestTurn("user", (TextPiece("Hi"), ImagePiece(data=PIXEL, media_type="image/png"))),
     )
     assert (request.thinking.think, request.thinking.show) == (False, False)
     assert request.response_format == {"type": "json_object"}
@@ -616,14 +616,14 @@ def test_a_request_of_another_dialect() -> None:
         dialect="openai_chat",
         model="m",
         turns=(
-            Turn("developer", (TextPiece("A."), TextPiece("B."))),
-            Turn("user", (TextPiece("Hi"), ImagePiece(url="data:image/gif;base64,aGk="))),
-            Turn(
+            RequestTurn("developer", (TextPiece("A."), TextPiece("B."))),
+            RequestTurn("user", (TextPiece("Hi"), ImagePiece(url="data:image/gif;base64,aGk="))),
+            RequestTurn(
                 "assistant",
                 (ThinkingPiece("Hm."), CallPiece("f", '{"a": 1', "x1"), CallPiece("g", '{"b": 2}', "x2")),
             ),
-            Turn("tool", (TextPiece("1"),), "x1"),
-            Turn("tool", (TextPiece("2"),), "x2", "g"),
+            RequestTurn("tool", (TextPiece("1"),), "x1"),
+            RequestTurn("tool", (TextPiece("2"),), "x2", "g"),
         ),
         tools=(Tool("f", extra={"x": 1}),),
         thinking=ThinkingOptions(think=True, effort="xhigh", budget=100),
@@ -697,9 +697,9 @@ IMAGE = ImagePiece(url="https://example.org/a.png")
     [
         (Request(dialect="openai_chat", choices=2), "n"),
         (Request(dialect="openai_chat", tools=(Tool("f"),), tool_choice="required"), "tool_choice"),
-        (Request(dialect="openai_chat", turns=(Turn("user", (IMAGE,)),)), "image_url"),
+        (Request(dialect="openai_chat", turns=(RequestTurn("user", (IMAGE,)),)), "image_url"),
         (Request(dialect="x", extra={"background": True}, essential=("background",)), "background"),
-        (Request(dialect="x", turns=(Turn("user", (OtherPiece({"type": "file"}),)),)), "messages"),
+        (Request(dialect="x", turns=(RequestTurn("user", (OtherPiece({"type": "file"}),)),)), "messages"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_by_name(request_: Request, param: str) -> None:
@@ -712,18 +712,18 @@ texts = st.text(min_size=1, max_size=20).filter(lambda text: "think>" not in tex
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> tuple[Turn, ...]:
-    turns = [Turn("system", (TextPiece(draw(texts)),))]
+def conversations(draw: st.DrawFn) -> tuple[RequestTurn, ...]:
+    turns = [RequestTurn("system", (TextPiece(draw(texts)),))]
     for number in range(draw(st.integers(0, 3))):
-        turns.append(Turn("user", (TextPiece(draw(texts)), ImagePiece(data=PIXEL, media_type="image/png"))))
+        turns.append(RequestTurn("user", (TextPiece(draw(texts)), ImagePiece(data=PIXEL, media_type="image/png"))))
         call = CallPiece("f", '{"a":1}', f"call_{number + 1}")
-        turns.append(Turn("assistant", (ThinkingPiece(draw(texts)), TextPiece(draw(texts)), call)))
-        turns.append(Turn("tool", (TextPiece(draw(texts)),), call.id, "f"))
+        turns.append(RequestTurn("assistant", (ThinkingPiece(draw(texts)), TextPiece(draw(texts)), call)))
+        turns.append(RequestTurn("tool", (TextPiece(draw(texts)),), call.id, "f"))
     return tuple(turns)
 
 
 @given(conversations(), st.none() | st.integers(1, 9))
-def test_any_request_comes_back(turns: tuple[Turn, ...], limit: int | None) -> None:
+def test_any_request_comes_back(turns: tuple[RequestTurn, ...], limit: int | None) -> None:
     request = Request(
         dialect="ollama",
         model="m",

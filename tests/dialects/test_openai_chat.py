@@ -20,22 +20,22 @@ import asides
 from asides import Thinking, ToolCall
 from asides.dialects import anthropic
 from asides.dialects import openai_chat as chat
-from asides.dialects.openai_chat.reader import MOST_CHOICES, ChoiceReader
-from asides.dialects.request import (
+from asides.dialects._request import (
     CallPiece,
     ImagePiece,
     OtherPiece,
     Request,
     RequestError,
+    RequestTurn,
     TextPiece,
     ThinkingOptions,
     ThinkingPiece,
-    Turn,
     WriteOptions,
 )
+from asides.dialects.openai_chat._reader import MOST_CHOICES, ChoiceReader
 from asides.events import PartEnd, PartStart
 from asides.families import Switch, get_format
-from asides.reply.items import (
+from asides.reply._items import (
     Begin,
     CallChunk,
     Chunk,
@@ -48,7 +48,7 @@ from asides.reply.items import (
     ThinkingChunk,
     Usage,
 )
-from asides.reply.splitter import Splitter
+from asides.reply._splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, DEATH, FAILING, SHAPES, WHOLE, Shape, expected, items, make_parser, told
 
@@ -438,7 +438,7 @@ def test_details_are_read_and_kept_as_they_are() -> None:
     pieces = read(sse(delta(reasoning="hm", reasoning_details=[worded]), delta(reasoning_details=[sealed]),
                       delta(content="so", finish="stop")))  # fmt: skip
     assert pieces[1] == ThinkingChunk(0, "hm", "reasoning", (worded,))
-    assert pieces[2] == Foreign("openai_chat", "details", {"choice": 0, "details": [sealed]})
+    assert pieces[2] == Foreign("openai_chat", "details", {"details": [sealed]}, 0)
     streamed = ask(stream(split(pieces), request(), reasoning="details"), None)[0]
     assert streamed["reasoning_details"] == [worded, {**sealed, "index": 1}]
 
@@ -807,11 +807,13 @@ def test_a_request_of_the_sdk_is_read() -> None:
     found = chat.read_request(body)
     image = ImagePiece("", "AAAA", "image/png", {"detail": "low"})
     assert found.turns == (
-        Turn("system", (TextPiece("Be kind."),)),
-        Turn("developer", (TextPiece("Be brief."),)),
-        Turn("user", (TextPiece("What is it?"), image, ImagePiece("https://example.com/a.png")), extra={"name": "Ann"}),
-        Turn("assistant", (CallPiece("find", '{"a": 1}', "c1"),)),
-        Turn("tool", (TextPiece("found"),), "c1"),
+        RequestTurn("system", (TextPiece("Be kind."),)),
+        RequestTurn("developer", (TextPiece("Be brief."),)),
+        RequestTurn(
+            "user", (TextPiece("What is it?"), image, ImagePiece("https://example.com/a.png")), extra={"name": "Ann"}
+        ),
+        RequestTurn("assistant", (CallPiece("find", '{"a": 1}', "c1"),)),
+        RequestTurn("tool", (TextPiece("found"),), "c1"),
     )
     assert (found.tools[0].name, found.tools[0].strict, found.tool_choice) == ("find", True, "function:find")
     assert (found.parallel_calls, found.max_tokens, found.choices, found.stop) == (False, 9, 2, ("a", "b"))
@@ -908,20 +910,20 @@ def test_wishes_are_understood(fields: dict[str, Any], thinking: ThinkingOptions
 def test_thinking_of_earlier_turns_is_read_in_any_shape(message: dict[str, Any], thinking: ThinkingPiece) -> None:
     """And the words stand without it."""
     found = chat.read_request({"messages": [{"role": "assistant", "content": "so", **message}]}).turns[0]
-    assert found == Turn("assistant", (thinking, TextPiece("so")))
+    assert found == RequestTurn("assistant", (thinking, TextPiece("so")))
 
 
 CONVERSATION = Request(
     dialect="anthropic",
     model="m",
     turns=(
-        Turn("user", (TextPiece("Go"),)),
-        Turn("assistant", (ThinkingPiece("one"), TextPiece("said"))),
-        Turn("user", (TextPiece("On"),)),
-        Turn("assistant", (ThinkingPiece("two"), CallPiece("f", "{}", "c"))),
-        Turn("tool", (TextPiece("r"),), "c"),
-        Turn("user", (TextPiece("And"), TextPiece("so"))),
-        Turn("assistant", (ThinkingPiece("three"), TextPiece("x"))),
+        RequestTurn("user", (TextPiece("Go"),)),
+        RequestTurn("assistant", (ThinkingPiece("one"), TextPiece("said"))),
+        RequestTurn("user", (TextPiece("On"),)),
+        RequestTurn("assistant", (ThinkingPiece("two"), CallPiece("f", "{}", "c"))),
+        RequestTurn("tool", (TextPiece("r"),), "c"),
+        RequestTurn("user", (TextPiece("And"), TextPiece("so"))),
+        RequestTurn("assistant", (ThinkingPiece("three"), TextPiece("x"))),
     ),
 )
 
@@ -987,7 +989,7 @@ def test_what_only_another_dialect_understands_is_refused_by_name() -> None:
     with pytest.raises(RequestError) as caught:
         chat.write_request(msgspec.structs.replace(asked, essential=("container",)))
     assert caught.value.param == "container"
-    other = Turn("user", (OtherPiece({"type": "document"}),))
+    other = RequestTurn("user", (OtherPiece({"type": "document"}),))
     with pytest.raises(RequestError, match="document"):
         chat.write_request(msgspec.structs.replace(CONVERSATION, turns=(other,)))
 

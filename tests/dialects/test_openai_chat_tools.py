@@ -10,9 +10,9 @@ import pytest
 from asides.dialects import anthropic, ollama
 from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
-from asides.dialects.request import Request, RequestError
+from asides.dialects._request import Request, RequestError
 from asides.events import PartEnd, PartStart, ToolCallDelta
-from asides.reply.items import Begin, Ended, ReplyEvent, ReplyItem
+from asides.reply._items import Begin, Ended, ReplyEvent, ReplyItem
 from tests.dialects.test_openai_chat import frames, stream
 
 GRAMMAR = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /.+/"}}

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects import openai_completions as completions
-from asides.dialects.request import Request, RequestError, TextPiece, ThinkingOptions, Turn, WriteOptions
+from asides.dialects._request import Request, RequestError, RequestTurn, TextPiece, ThinkingOptions, WriteOptions
 from asides.events import PartEnd, PartStart, ThinkingDelta
 from asides.families import Switch, get_format
-from asides.reply.items import (
+from asides.reply._items import (
     Begin,
     Chunk,
     Ended,
@@ -28,7 +28,7 @@ from asides.reply.items import (
     ThinkingChunk,
     Usage,
 )
-from asides.reply.splitter import Splitter
+from asides.reply._splitter import Splitter
 from tests.dialects.replay import JSON, cut, serve
 from tests.dialects.shapes import BY_NAME, FAILING, WHOLE, Shape, expected, items, make_parser, told
 
@@ -248,7 +248,7 @@ def test_prompts_of_every_kind_are_carried(prompt: Any) -> None:
 
 def test_what_has_no_counterpart_is_refused_by_name() -> None:
     """Messages and tools; and what cannot be understood."""
-    chat = Request(dialect="openai_chat", turns=(Turn("user", (TextPiece("Hi"),)),))
+    chat = Request(dialect="openai_chat", turns=(RequestTurn("user", (TextPiece("Hi"),)),))
     with pytest.raises(RequestError) as caught:
         completions.write_request(chat)
     assert caught.value.param == "messages"

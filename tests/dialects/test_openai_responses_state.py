@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from asides.dialects import openai_responses as responses
-from asides.dialects.openai_responses import state
-from asides.dialects.openai_responses.ids import input_id
-from asides.dialects.request import RequestError, ThinkingPiece
+from asides.dialects._request import RequestError, ThinkingPiece
+from asides.dialects.openai_responses import _state as state
+from asides.dialects.openai_responses._ids import input_id
 
 TOKEN = "0123456789abcdef" * 2
 RESPONSE = f"resp_{TOKEN}"

@@ -13,13 +13,13 @@ import pytest
 import asides
 from asides.dialects import openai_chat as chat
 from asides.dialects import openai_responses as responses
-from asides.dialects.custom_tools import arguments_of, input_of
-from asides.dialects.framing import sse, to_json
-from asides.dialects.openai_responses.tools import RequestTools
-from asides.dialects.request import CallPiece, Request, RequestError
+from asides.dialects._custom_tools import arguments_of, input_of
+from asides.dialects._framing import sse, to_json
+from asides.dialects._request import CallPiece, Request, RequestError
+from asides.dialects.openai_responses._tools import RequestTools
 from asides.events import PartEnd, PartStart, ToolCallDelta
-from asides.reply.items import Begin, CallChunk, Chunk, Ended, ReplyEvent, ReplyItem
-from asides.reply.splitter import Splitter
+from asides.reply._items import Begin, CallChunk, Chunk, Ended, ReplyEvent, ReplyItem
+from asides.reply._splitter import Splitter
 from tests.dialects.test_openai_responses import TYPES, events, stream
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}}

@@ -12,9 +12,9 @@ import pytest
 import asides
 from asides import dialects
 from asides._config.schema import ReasoningField, UpstreamSettings
-from asides.dialects.base import THINKING_CHOICES, Dialect
-from asides.dialects.request import Request
-from asides.dialects.servers import KINDS, KindName
+from asides.dialects._base import THINKING_CHOICES, Dialect
+from asides.dialects._request import Request
+from asides.dialects._servers import KINDS, KindName
 from tests.support import parsed
 
 PACKAGE = Path(asides.__file__).parent

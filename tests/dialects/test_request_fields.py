@@ -10,25 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects import anthropic, ollama, openai_chat, openai_completions, openai_responses
-from asides.dialects.request import (
+from asides.dialects._request import (
     CallPiece,
     ImagePiece,
     Request,
     RequestError,
+    RequestTurn,
     TextPiece,
     ThinkingPiece,
     Tool,
-    Turn,
     WriteOptions,
 )
-from asides.dialects.request_fields import (
+from asides.dialects._request_fields import (
     COMMON,
     Field,
     FieldTable,
     call_value,
     expect,
     image_url,
-    leave_out,
     of,
     read_image,
     replay_field,
@@ -66,7 +65,8 @@ def test_what_is_read_is_written(body: dict[str, Any]) -> None:
 def test_defaults_and_fields_that_are_written_elsewhere_are_not_written() -> None:
     """Nor is a model without a name."""
     request = Request(dialect="x", template_arguments={"a": 1}, sampling={"seed": 5})
-    assert TABLE.write(request, sampling=("temperature",)) == {}
+    table = FieldTable(*COMMON, foreign_sampling=("temperature",))
+    assert table.write(request, same=False) == {}
 
 
 def test_the_rest_is_what_no_row_has() -> None:
@@ -95,11 +95,11 @@ def test_what_is_left_out_is_logged_and_what_changes_the_question_is_refused(cap
     tool = Tool("f", extra={"cache_control": {}})
     request = Request(dialect="x", tools=(tool,), extra={"priority": 1, "kept": 2})
     with caplog.at_level(logging.INFO, logger="asides"):
-        assert not leave_out(request, "y", ("kept",))
+        assert not TABLE.leave_out(request, "y", ("kept",))
     assert "cache_control, priority" in caplog.text
     with pytest.raises(RequestError, match="'audio' has no counterpart in y"):
-        leave_out(Request(dialect="x", essential=("audio",)), "y")
-    assert leave_out(Request(dialect="x", essential=("audio",)), "x")
+        TABLE.leave_out(Request(dialect="x", essential=("audio",)), "y")
+    assert TABLE.leave_out(Request(dialect="x", essential=("audio",)), "x")
 
 
 def test_images_in_addresses_are_taken_apart_and_put_together() -> None:
@@ -133,10 +133,10 @@ def test_where_earlier_thinking_goes_back(options: WriteOptions, expected: list[
     """A turn without a call, one with a call, one behind the last question."""
     thought = ThinkingPiece("Hm.")
     turns = (
-        Turn("assistant", (thought, TextPiece("Hi"))),
-        Turn("assistant", (thought, CallPiece("f", "{}"))),
-        Turn("user", (TextPiece("And?"),)),
-        Turn("assistant", (thought,)),
+        RequestTurn("assistant", (thought, TextPiece("Hi"))),
+        RequestTurn("assistant", (thought, CallPiece("f", "{}"))),
+        RequestTurn("user", (TextPiece("And?"),)),
+        RequestTurn("assistant", (thought,)),
     )
     request = Request(dialect="x", turns=turns)
     assert [replay_field(request, index, options) for index in (0, 1, 3)] == expected
@@ -160,7 +160,7 @@ def test_responses_read_thinking_by_all_names_of_chat_completions() -> None:
 
 def test_every_dialect_writes_the_upstreams_model_and_whether_to_stream() -> None:
     """By the options, whatever the caller asked for."""
-    chat = Request(dialect="x", model="mine", stream=True, turns=(Turn("user", (TextPiece("Hi"),)),))
+    chat = Request(dialect="x", model="mine", stream=True, turns=(RequestTurn("user", (TextPiece("Hi"),)),))
     bare = Request(dialect="x", model="mine", stream=True, prompt="Hi")
     options = WriteOptions(model="theirs", stream=False)
     for dialect, request in (

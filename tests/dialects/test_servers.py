@@ -8,8 +8,8 @@ import pytest
 
 from asides import dialects
 from asides._config.schema import UpstreamSettings
-from asides.dialects.request import Request
-from asides.dialects.servers import (
+from asides.dialects._request import Request
+from asides.dialects._servers import (
     ENGINES,
     KINDS,
     OLLAMA,
@@ -62,6 +62,8 @@ def test_an_answer_without_a_list_is_none(kind: ServerKind, answer: Any) -> None
 
 def test_templates_are_shown() -> None:
     """In Jinja only: Ollama's own are in Go's language."""
+    assert OPENAI.show is not None
+    assert OLLAMA.show is not None
     assert OPENAI.show("a/b c") == ("GET", "/props?model=a%2Fb%20c", None)
     assert OPENAI.read_shown({"chat_template": "{% if x %}"}) == ShownModel("{% if x %}")
     assert OPENAI.read_shown({"chat_template": 5}) == ShownModel()
@@ -79,5 +81,8 @@ def test_engines_are_known_by_the_owner_of_their_models() -> None:
         assert engine_of([ListedModel("a"), ListedModel("b", owned_by=engine.owner)]) is engine
     assert engine_of([ListedModel("a", owned_by="somebody")]) is None
     assert engine_of([]) is None
+    assert engine_of([], "llama.cpp") is ENGINES["llamacpp"]
+    assert engine_of([ListedModel("a", owned_by="vllm")], "llama.cpp") is ENGINES["vllm"]
+    assert engine_of([], "") is engine_of([], "uvicorn") is None
     names = get_args(get_type_hints(UpstreamSettings)["engine"])
     assert set(names) == {"auto", "other", *ENGINES}

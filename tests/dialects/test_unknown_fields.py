@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from asides import dialects
-from asides.dialects.request import RequestError
-from asides.dialects.request_fields import unknown_fields
+from asides.dialects._request import RequestError
+from asides.dialects._request_fields import unknown_fields
 from tests.dialects.nested import ANEW, NESTED, WHOLE, Path, objects, with_field
 
 NEW, VALUE = "x_new", "x_value"

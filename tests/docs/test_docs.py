@@ -6,20 +6,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import asides
-from asides._engine.call_region import MESSAGES
-from asides.events import NOTICES
-from tools import commands_page, coverage_table
-from tools.blocks import blocks
+from asides._engine.modes import Mode
+from asides.events import NOTICES, NoticeCode
+from tools import call_steps, commands_page, coverage_table, notices_page
+from tools.blocks import with_blocks
 from tools.formats_table import PAGE, with_tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CALLS = (ROOT / "docs" / "reference" / "calls.md").read_text(encoding="utf-8")
-NOTICE_PAGE = (ROOT / "docs" / "reference" / "notices.md").read_text(encoding="utf-8")
 
 EXAMPLES = re.findall(r"^### (.+?) \(`(.+?)`\)\n.*?^````text\n(.*?)\n````\n\n((?:- [^\n]*\n)+)", CALLS, re.M | re.S)
 
@@ -60,7 +60,17 @@ def test_what_is_made_from_the_cards_is_current() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["index.md", "how-to/families.md", "reference/glossary.md", "explanation/laws.md", "explanation/markers.md"]
+    "path",
+    [
+        "index.md",
+        "how-to/cases.md",
+        "how-to/conversations.md",
+        "how-to/families.md",
+        "how-to/prefix.md",
+        "reference/glossary.md",
+        "explanation/laws.md",
+        "explanation/markers.md",
+    ],
 )
 def test_the_examples_print_what_their_page_says(path: str) -> None:
     """Each block of Python is followed by what it prints; all blocks of a page are one program."""
@@ -75,12 +85,20 @@ def test_the_examples_print_what_their_page_says(path: str) -> None:
 def test_the_laws_name_tests_that_are_there() -> None:
     page = (ROOT / "docs" / "explanation" / "laws.md").read_text(encoding="utf-8")
     sections = page.split("\n## ")[1:]
-    assert [section.partition(".")[0] for section in sections] == [str(number) for number in range(1, 10)]
+    assert [section.partition(".")[0] for section in sections] == [str(number) for number in range(1, 11)]
     for section in sections:
         named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", section)
         assert named, section
         for path, test in named:
             assert f"\ndef {test}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{test}"
+
+
+def test_the_page_of_steps_is_what_the_parser_does() -> None:
+    """And every mode has a letter of its own there."""
+    text = (ROOT / call_steps.PAGE).read_text(encoding="utf-8")
+    assert with_blocks(text, call_steps.BLOCKS) == text, "run: make families"
+    assert {*call_steps.LETTERS, Mode.PROSE} == set(Mode)
+    assert len({"t", "k", *call_steps.LETTERS.values()}) == len(Mode) + 1
 
 
 def test_the_page_of_commands_is_current() -> None:
@@ -94,9 +112,11 @@ def test_a_help_is_the_same_on_every_python() -> None:
     assert commands_page.plain("  -f NAME, --format NAME\n      what") == commands_page.plain("-f, --format NAME what")
 
 
-@pytest.mark.parametrize(("name", "table"), [("notices", NOTICES), ("errors", MESSAGES)])
-def test_the_page_of_notices_is_current(name: str, table: dict[str, str]) -> None:
-    assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", blocks(NOTICE_PAGE)[name], re.M)) == table
+def test_the_page_of_notices_is_current() -> None:
+    """And every code has a meaning."""
+    text = (ROOT / notices_page.PAGE).read_text(encoding="utf-8")
+    assert with_blocks(text, notices_page.BLOCKS) == text, "run: make families"
+    assert list(NOTICES) == list(get_args(NoticeCode))
 
 
 def test_the_table_of_coverage_has_every_package() -> None:
@@ -111,7 +131,7 @@ def test_the_table_of_coverage_adds_up() -> None:
 
     files = {
         "src/asides/parts.py": counted(10, 0, 0, 0),
-        "src/asides/reply/fold.py": counted(1500, 1, 300, 0),
+        "src/asides/reply/_fold.py": counted(1500, 1, 300, 0),
         "src\\asides\\reply\\items.py": counted(500, 0, 0, 0),
     }
     table = coverage_table.coverage_table(files)

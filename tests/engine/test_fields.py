@@ -18,7 +18,19 @@ from asides._engine import parser as parser_module
 
 ENGINE = Path(parser_module.__file__).parent
 FILES = sorted(path for path in ENGINE.glob("*.py"))
-PARTS = ("cursor", "holds", "active_markers", "open_part", "calls_in_progress", "call_region", "prose", "fast_path")
+PARTS = (
+    "cursor",
+    "holds",
+    "active_markers",
+    "open_part",
+    "call_record",
+    "closer_hold",
+    "call_region",
+    "call_sink",
+    "calls_in_progress",
+    "prose",
+    "fast_path",
+)
 """What a parser is made of. None knows the parser, and each knows only those that come before those that hold it."""
 
 

@@ -27,6 +27,7 @@ from asides import (
     UnknownFormatError,
     UsageError,
 )
+from asides._engine.calls.ids import seed_of
 from asides._engine.markers import compile_tables
 from asides.events import Event
 from asides.policies import Start
@@ -85,7 +86,13 @@ def test_an_empty_chunk_tells_nothing() -> None:
     ("given", "message"),
     [
         (b"<think>a</think>b", "a model's output is text (str), not bytes; decode it first"),
-        (None, "a model's output is text (str), not NoneType"),
+        (b"", "a model's output is text (str), not bytes; decode it first"),
+        (0, "a model's output is text (str), not int"),
+        (
+            {"choices": []},
+            "a model's output is text (str), not dict; "
+            "asides.openai, asides.anthropic and asides.ollama read what SDKs give",
+        ),
     ],
 )
 def test_what_is_no_text_is_refused(given: Any, message: str) -> None:
@@ -98,6 +105,34 @@ def test_what_is_no_text_is_refused(given: Any, message: str) -> None:
         pass
 
     assert asides.parse(Own("<think>a</think>b")).text == "b"
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_chunk_without_text_changes_nothing(nothing: str | None) -> None:
+    """At every place of a stream: servers send a delta without content at its end, and between a thought and a call."""
+    chunks = [*"<think>a b</think> c\n", '<tool_call>{"name": "f", "arguments": {"a": "', "b", "c", '"}}</tool_call>']
+    plain = list(asides.split(chunks, "qwen3", seed=0))
+    assert list(asides.split([each for chunk in chunks for each in (nothing, chunk)], "qwen3", seed=0)) == plain
+
+    async def stream() -> AsyncIterator[str | None]:
+        for chunk in chunks:
+            yield chunk
+            yield nothing
+
+    async def read() -> list[asides.Event]:
+        return [event async for event in asides.asplit(stream(), "qwen3", seed=0)]
+
+    assert asyncio.run(read()) == plain
+    parser = Parser("qwen3")
+    parser.finish()
+    with pytest.raises(UsageError, match="finish"):
+        parser.feed(nothing)
+
+
+def test_none_as_a_whole_output_is_refused() -> None:
+    """Nobody knows what was meant: the content of a reply that is calls alone, or a mistake."""
+    with pytest.raises(UsageError, match=r"text \(str\), not NoneType"):
+        asides.parse(None)  # type: ignore[arg-type]  # the mistake
 
 
 def test_feed_after_finish_is_refused() -> None:
@@ -145,7 +180,7 @@ def test_returned_lists_belong_to_the_caller() -> None:
 
 def test_two_choices_interleaved() -> None:
     texts = ("<think>a</think>b" + CALL, "c<think>d</think>e</think>f")
-    parsers = [Parser("qwen3", start="text") for _ in texts]
+    parsers = [Parser("qwen3", start="text", seed=0) for _ in texts]
     events: list[list[Event]] = [[], []]
     for place in range(max(map(len, texts))):
         for number, text in enumerate(texts):
@@ -178,11 +213,12 @@ def test_a_format_that_nobody_knows() -> None:
 # The whole text.
 
 
-def test_parse_reads_a_lone_close_and_parser_does_not() -> None:
+def test_a_lone_close_shows_where_the_output_began() -> None:
     assert asides.parse("a</think>b", "qwen3").thinking == "a"
-    message = run("qwen3", ("a</think>b",)).message
-    assert message is not None
-    assert message.thinking == ""
+    for retype, thinking in ((None, "a"), (False, "")):
+        message = run("qwen3", ("a</think>b",), retype=retype).message
+        assert message is not None
+        assert message.thinking == thinking
 
 
 def test_parse_and_parser_agree_with_the_same_start() -> None:
@@ -535,7 +571,7 @@ def test_without_collecting_there_is_no_message() -> None:
 def test_without_collecting_the_events_are_the_same(text: str, start: Start) -> None:
     expected = run("qwen3", (text,), start=start).events
     for chunks in ([text], list(text)):
-        parser = Parser("qwen3", start=start, collect=False)
+        parser = Parser("qwen3", start=start, collect=False, seed=0)
         events = [event for chunk in chunks for event in parser.feed(chunk)]
         assert joined([*events, *parser.finish()]) == expected
 
@@ -611,11 +647,27 @@ def test_the_state_is_read_off_what_follows_the_last_header() -> None:
 
 
 def test_ids_depend_on_the_seed_and_the_index_alone() -> None:
-    first = [call.id for call in asides.parse(CALL + CALL, "qwen3").tool_calls]
-    again = [call.id for call in asides.parse(CALL + CALL, "qwen3").tool_calls]
+    first = [call.id for call in asides.parse(CALL + CALL, "qwen3", seed=0).tool_calls]
+    again = [call.id for call in asides.parse(CALL + CALL, "qwen3", seed=0).tool_calls]
     other = [call.id for call in asides.parse(CALL + CALL, "qwen3", seed=1).tool_calls]
     assert first == again
     assert len({*first, *other}) == 4
+
+
+@pytest.mark.parametrize("name", ["qwen3", "mistral"])
+def test_without_a_seed_no_two_calls_share_an_id(name: str) -> None:
+    """Two replies of a conversation must not: servers refuse the second, or take it for the first."""
+    call = CALL if name == "qwen3" else '[TOOL_CALLS][{"name": "f", "arguments": {}}]'
+    ids = [each.id for _ in range(20) for each in asides.parse(call, name).tool_calls]
+    ids += [event.id for _ in range(20) for event in asides.split([call], name) if isinstance(event, PartStart)]
+    assert len(set(ids)) == len(ids) == 40
+    assert len(set(map(len, ids))) == 1, "they have the shape that the format wants"
+
+
+def test_the_same_output_in_the_same_place_has_the_same_seed() -> None:
+    assert seed_of(CALL) == seed_of(CALL, 0)
+    assert len({seed_of(CALL), seed_of(CALL, 1), seed_of(CALL + " ")}) == 3
+    assert seed_of("\ud800") != seed_of("?"), "half a surrogate pair is text too"
 
 
 # Logging.
@@ -631,8 +683,8 @@ def test_each_transition_is_logged_with_its_offset(caplog: pytest.LogCaptureFixt
 
 def test_without_collecting_a_repeated_argument_is_compared() -> None:
     text = "[f(a=(1, 'x'), b=2, a=(1, 'x'))]"
-    expected = joined(asides.split([text], "pythonic"))
-    assert joined(asides.split(text, "pythonic", collect=False)) == expected
+    expected = joined(asides.split([text], "pythonic", seed=0))
+    assert joined(asides.split(text, "pythonic", collect=False, seed=0)) == expected
     assert "duplicate_argument" in {event.code for event in expected if isinstance(event, asides.Notice)}
 
 
@@ -694,3 +746,12 @@ def test_a_prompt_makes_no_table_anew(name: str) -> None:
     for number in range(3):
         asides.parse("a", name, prompt=f"{number}<|im_start|>assistant\n<think>\n")
     assert compile_tables.cache_info().misses == before
+
+
+def test_events_and_parts_are_shown_without_what_is_usual() -> None:
+    """A person reads them at a prompt."""
+    assert repr(list(asides.split(["<think>a</think>b"], "qwen3"))) == (
+        "[PartStart(index=0, kind='thinking'), ThinkingDelta(index=0, text='a'), PartEnd(index=0, span=(7, 8)), "
+        "PartStart(index=1, kind='text'), TextDelta(index=1, text='b'), PartEnd(index=1, span=(16, 17))]"
+    )
+    assert repr(asides.parse("<think>a").parts[0]) == "Thinking(text='a', complete=False, span=(7, 8))"

@@ -15,6 +15,7 @@ import asides
 from asides import Notice, PartEnd, PartStart, StrictError, TextDelta, ThinkingDelta, ToolCallDelta
 from asides._engine.active_markers import ActiveMarkers
 from asides._engine.call_region import CallOptions, Region
+from asides._engine.call_sink import CallSink
 from asides._engine.calls.strings import JSON_BODY, up_to
 from asides._engine.calls_in_progress import CallsInProgress
 from asides._engine.cursor import Cursor, Tape
@@ -25,6 +26,7 @@ from asides._engine.literals import Beginnings, any_of
 from asides._engine.modes import ReadOutcome
 from asides._engine.open_part import OpenPart, PartWriter
 from asides._engine.prose import Prose
+from asides.events import NOTICES
 from asides.message import Collector
 
 QWEN = asides.get_format("qwen3")
@@ -209,14 +211,15 @@ def test_a_region_turns_reports_into_events() -> None:
     writer = writer_of('<tool_call>{"name": "f"}</tool_call>')
     out = writer.holds.collect()
     region = Region(writer, CallOptions(), [QWEN.calls[0]], "<tool_call>", 0, 11, 0)
-    region.begin(11)
-    region.head("f", "id")
+    sink = CallSink(writer, CallOptions(), region)
+    sink.begin(11)
+    sink.head("f", "id")
     assert not region.waiting
-    region.arguments('{"a": 1')
-    region.meet_closer(20, 22, False)
-    region.arguments("}")
+    sink.arguments('{"a": 1')
+    region.hold.meet(20, 22, False)
+    sink.arguments("}")
     assert len(out) == 2, "what follows a possible end is held"
-    region.end(24, alone=True)
+    sink.end(24, alone=True)
     assert out == [
         PartStart(0, "tool_call", "", "f", "id"),
         ToolCallDelta(0, '{"a": 1'),
@@ -314,7 +317,8 @@ def test_fences_are_followed_when_a_marker_is_met() -> None:
     """The fast path passes them; the machine catches up."""
     for text, parts in (
         ("Look:\n\n```xml\n<think>a</think>\n```\nDone. <think>b</think>c", 3),
-        ("Look: ```xml <think>a</think> ``` Done.", 3),
+        ("Look: ```xml <think>a</think> ``` Done.", 1),  # a code span
+        ("Look: ```xml\n<think>a</think> ``` Done.", 3),
         ("x\n~~~\n<b>\n~~~ \ny <think>z", 2),
     ):
         for size in (1, 2, 5, len(text)):
@@ -417,14 +421,14 @@ def test_a_marker_takes_a_short_way() -> None:
         events = parser.feed("</thi") + parser.feed("nk>")
         sys.setprofile(before)
         assert events == [PartEnd(0, True, None, (7, 12))]
-    assert 0 < calls.total() <= 28
+    assert 0 < calls.total() <= 31
     assert len(calls) <= 8
 
 
 def test_a_parser_can_be_copied_and_pickled_in_the_middle() -> None:
     text = 'a <think>b</think>\n<tool_call>{"name": "f", "arguments": {"x": "y z"}}</tool_call> end </thi'
     for place in range(0, len(text), 3):
-        parser = asides.Parser("qwen3")
+        parser = asides.Parser("qwen3", seed=0)
         parser.feed(text[:place])
         others = [copy.deepcopy(parser), pickle.loads(pickle.dumps(parser))]
         for each in (parser, *others):
@@ -440,7 +444,7 @@ def test_a_parser_can_be_made_another() -> None:
             super().__init__("qwen3", collect=False)
             self.chunks = 0
 
-        def feed(self, chunk: str) -> list[asides.events.Event]:
+        def feed(self, chunk: str | None) -> list[asides.events.Event]:
             self.chunks += 1
             return super().feed(chunk)
 
@@ -454,9 +458,9 @@ def test_a_notice_of_the_limit_stands_before_what_was_held() -> None:
     out = holds.collect()
     holds.open()
     holds.emit(TextDelta(0, "a"))
-    holds.expire(7, "too long")
+    holds.put_first("limit", 7)
     holds.release()
-    assert out == [Notice("limit", "too long", 7), TextDelta(0, "a")]
+    assert out == [Notice("limit", NOTICES["limit"], 7), TextDelta(0, "a")]
 
 
 def test_whitespace_shows_that_a_beginning_was_none() -> None:

@@ -10,8 +10,8 @@ import asides
 from asides import Format, Thinking
 from asides._engine.format import END, HEADER, TEXT, THINKING
 from asides.families import Family, families
-from asides.families.auto import AUTO
-from asides.families.auto_markers import MARKERS
+from asides.families._auto import AUTO
+from asides.families._auto_markers import MARKERS
 
 PAIRS, STOPS, WRAPPERS, SYNTAXES = MARKERS.pairs, MARKERS.stops, MARKERS.wrappers, MARKERS.syntaxes
 SAID = '{"name": "f", "arguments": {}}'
@@ -160,6 +160,7 @@ def test_every_distinctive_wrapper_is_left_out(wrapper: str) -> None:
 
 
 LEFT_OUT = {
+    " to=",
     "\n\nUser:",
     "</answer>",
     "</assistant>",
@@ -195,6 +196,7 @@ LEFT_OUT = {
     "all\n",
     "assistant:",
     "function call<|role_sep|>",
+    "functools [",
     "functools[",
     "thought\n",
 }
@@ -225,7 +227,7 @@ def test_what_is_left_out_is_decided() -> None:
 
 @pytest.mark.parametrize("marker", sorted(LEFT_OUT - {"<internal>", "<scratchpad>", "[TOOL_CALLS]"}))
 def test_what_is_left_out_is_text(marker: str) -> None:
-    text = f"Well, {marker} it is. {marker}"
+    text = f"Well, {marker} it is. {marker} too."
     assert asides.parse(text).text == text
 
 

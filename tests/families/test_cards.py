@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.families import Family, families, get_format, registry
-from asides.families.index import MODULES
+from asides.families import Family, families, get_format
+from asides.families import _registry as registry
+from asides.families._index import MODULES
 from tools.families import FOLDER, MADE, modules
 
 CARDS = families()

@@ -17,8 +17,9 @@ from asides import Format, UnknownFormatError, UsageError
 from asides._cli import main
 from asides._engine.calls.json_calls import JsonCalls
 from asides._engine.format import THINKING
-from asides.detect.from_name import find_switch
-from asides.families import Family, Model, Switch, family_of, registry, switch_of
+from asides.detect._from_name import find_switch
+from asides.families import Family, Model, Switch, family_of, switch_of
+from asides.families import _registry as registry
 
 pytestmark = pytest.mark.usefixtures("_clean_registry")
 
@@ -123,7 +124,7 @@ def test_replacing_a_family_replaces_its_part_in_auto() -> None:
     [
         ("acme/Zed-1.5-7B", ("zed", True, "text")),
         ("acme/Zed-1.5-7B-Thinking", ("zed_thinking", True, "thinking")),
-        ("acme/Zed-2-7B", ("auto", None, "text")),
+        ("acme/Zed-2-7B", ("auto", True, "text")),
         ("acme/Zedlet-Llama-3", ("qwen3", False, "text")),
     ],
 )

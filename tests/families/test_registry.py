@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides import Format, UnknownFormatError, UsageError
 from asides._engine.format import HEADER, TEXT, THINKING
-from asides.families import registry
+from asides.families import _registry as registry
 from tests.support import check_each
 from tools.formats_table import markdown_table, with_tables
 
@@ -71,6 +71,7 @@ PEERS = {
         hy_v4 deepseek_v41 deepseek-v41 deepseekv41 deepseek_v4_1 granite_thinking_parser minicpmv qwen3_json gigachat35
         k2_horizon plamo3 beam firefunction_v2 functionary_v3_1 command_r_plus iquest_q1 nanbeige spark25 spark2_5
         function_gemma json_tools muse_spark internlm2 interns2-preview interns2preview qwen2d5 qwen3coder exaone
+        musespark1x step5
         llama tml_v0 glm5 glm5_3 hy3 laguna_s21 laguna_xs2 laguna_m1 laguna_xs21 llama_3 nemotron3 nemotron3_ultra
         qwen35 qwen36 qwen38 qwen3_vl kimi_k26 qwen3_5 qwen3_8
     """,
@@ -265,11 +266,11 @@ def test_an_entry_point_does_not_change_a_known_name(
     assert "third_one" in caplog.text
 
 
-@pytest.mark.parametrize(("name", "imports"), [("qwen3", "qwen"), ("gpt-oss", "harmony")])
+@pytest.mark.parametrize(("name", "imports"), [("qwen3", "_qwen"), ("gpt-oss", "_harmony")])
 def test_families_are_imported_when_a_name_asks_for_them(name: str, imports: str) -> None:
     program = f"""
 import sys, asides
-assert not [module for module in sys.modules if module.startswith("asides.families.q")]
+assert not [module for module in sys.modules if module.startswith("asides.families._q")]
 asides.get_format({name!r})
 assert "asides.families.{imports}" in sys.modules
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.families.shared import OPENER
+from asides.families._shared import OPENER
 
 SHARING = [
     name for name in asides.formats() if any(OPENER in syntax.openers for syntax in asides.get_format(name).calls)

@@ -9,9 +9,9 @@ import pytest
 from asides._config.schema import ModelSettings
 from asides._gateway.model_profile import make_profile
 from asides.detect import Detection
-from asides.detect.from_name import find_switch
+from asides.detect._from_name import find_switch
 from asides.families import Switch, families, switch_of
-from asides.families.family import EFFORTS, nearest_effort
+from asides.families._family import EFFORTS, nearest_effort
 
 KEYWORDS = {
     "enable_thinking": """

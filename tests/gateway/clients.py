@@ -28,6 +28,8 @@ FUNCTION = {
     "parameters": {"type": "object", "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}}},
 }
 KEY = "sk-client"
+Functions = bool | Sequence[Mapping[str, Any]]
+"""Whether a request names tools; or which, as OpenAI's functions."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def ask(
     asynchronous: bool = False,
     model: str = "m",
     question: str = "2+2?",
-    tools: bool = False,
+    tools: Functions = False,
     key: str = KEY,
     headers: Mapping[str, str] | None = None,
     **fields: Any,
@@ -65,27 +67,36 @@ def ask(
     return _ask_openai(dialect, url, stream, asynchronous, request, dict(headers or {}), key)
 
 
-def _chat_body(question: str, tools: bool) -> dict[str, Any]:
+def functions(tools: Functions) -> list[Mapping[str, Any]]:
+    """The functions that a request names."""
+    return [FUNCTION] * tools if isinstance(tools, bool) else list(tools)
+
+
+def _chat_body(question: str, tools: Functions) -> dict[str, Any]:
     body: dict[str, Any] = {"messages": [{"role": "user", "content": question}]}
-    return {**body, "tools": [{"type": "function", "function": FUNCTION}]} if tools else body
+    named = [{"type": "function", "function": function} for function in functions(tools)]
+    return {**body, "tools": named} if named else body
 
 
-def _responses_body(question: str, tools: bool) -> dict[str, Any]:
-    body: dict[str, Any] = {"input": question}
-    return {**body, "tools": [{"type": "function", "strict": False, **FUNCTION}]} if tools else body
+def _responses_body(question: str, tools: Functions) -> dict[str, Any]:
+    named = [{"type": "function", "strict": False, **function} for function in functions(tools)]
+    return {"input": question, "tools": named} if named else {"input": question}
 
 
-def _messages_body(question: str, tools: bool) -> dict[str, Any]:
+def _messages_body(question: str, tools: Functions) -> dict[str, Any]:
     body: dict[str, Any] = {"messages": [{"role": "user", "content": question}], "max_tokens": 999}
-    tool = {"name": "find", "description": "find something", "input_schema": FUNCTION["parameters"]}
-    return {**body, "tools": [tool]} if tools else body
+    named = [
+        {"name": each["name"], "description": each.get("description", ""), "input_schema": each["parameters"]}
+        for each in functions(tools)
+    ]
+    return {**body, "tools": named} if named else body
 
 
-def _prompt_body(question: str, tools: bool) -> dict[str, Any]:
+def _prompt_body(question: str, tools: Functions) -> dict[str, Any]:
     return {"prompt": question}
 
 
-BODIES: dict[str, Callable[[str, bool], dict[str, Any]]] = {
+BODIES: dict[str, Callable[[str, Functions], dict[str, Any]]] = {
     "chat": _chat_body,
     "completions": _prompt_body,
     "responses": _responses_body,
@@ -173,7 +184,13 @@ def read_responses(found: Any) -> Seen:
         if event.type.endswith(".delta"):
             told[event.type] = told.get(event.type, "") + event.delta
     assert told.get("response.output_text.delta", "") == whole.text
-    assert told.get("response.reasoning_text.delta", "") == whole.thinking.replace("\0", "")
+    shown = [
+        told[name]
+        for name in ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
+        if name in told
+    ]
+    assert all(thinking == whole.thinking.replace("\0", "") for thinking in shown)
+    assert bool(shown) == bool(whole.thinking)
     assert [event.sequence_number for event in found] == list(range(len(found)))
     return whole
 
@@ -183,7 +200,7 @@ def _read_response(response: Any, raw: Any) -> Seen:
     calls = []
     for item in response.output:
         if item.type == "reasoning":
-            thinking += "".join(part.text for part in item.content or ())
+            thinking += "".join(part.text for part in item.content or item.summary)
         elif item.type == "message":
             text += "".join(part.text for part in item.content)
         elif item.type == "function_call":

@@ -7,14 +7,14 @@ from typing import Any
 from asides import get_format
 from asides._engine.parser import Parser
 from asides._gateway.record import RequestRecord
-from asides.reply.items import RawText, Usage
-from asides.reply.splitter import Splitter
+from asides.reply._items import RawText, Usage
+from asides.reply._splitter import Splitter
 
 
 def finished(*choices: str, usage: Usage | None = None, **fields: Any) -> RequestRecord:
     """A request for a reply with these choices (raw output of Qwen3); `fields` are set on the record as they are."""
     record = RequestRecord("req_1", "POST", "/v1/chat/completions")
-    splitter = Splitter(get_format("qwen3"), lambda format: Parser(format, collect=False), choices=10)
+    splitter = Splitter(get_format("qwen3"), lambda format: Parser(format, start="text", collect=False), choices=10)
     record.begin_reply(splitter, collect=True, limit=1_000_000)
     for number, raw in enumerate(choices):
         for item in splitter.feed(RawText(number, raw)):

@@ -25,6 +25,9 @@ from tests.waiting import PATIENCE, eventually
 COMMAND = (sys.executable, "-m", "asides", "serve")
 FORKS = sys.platform == "linux"
 """Elsewhere what a system's own libraries have begun may not be gone on with in a fork."""
+PAGE_LINE = re.compile(r"open http://[^ ?]+(?:\?token=(\S+))? in a browser")
+BY_ADDRESS: dict[str, Gateway] = {}
+"""The gateways that were started, for who knows no more than an address: a browser has to be let in by the token."""
 TEXT_LINE = re.compile(r"listening on (http://\S+)")
 
 
@@ -60,6 +63,7 @@ class Gateway:
             self.lines.append(line)
             if not self.url and (url := _address(line)):
                 self.url = url
+                BY_ADDRESS[url] = self
                 self._ready.set()
                 if self._unread:
                     return
@@ -69,6 +73,13 @@ class Gateway:
         """Wait until it says where it listens."""
         assert self._ready.wait(PATIENCE), "the gateway did not say where it listens: " + self.log
         assert self.url, f"the gateway ended with {self.process.wait()}: {self.log}"
+
+    @property
+    def token(self) -> str:
+        """The start token, which is in the page's address; empty where keys are what the page is read with."""
+        eventually(lambda: PAGE_LINE.search(self.log), "the address of the page was not logged")
+        found: list[str] = PAGE_LINE.findall(self.log)
+        return found[-1]
 
     @property
     def log(self) -> str:

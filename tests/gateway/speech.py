@@ -37,6 +37,8 @@ class Speech:
     """Its name."""
     calls: tuple[tuple[str, str], ...] = ()
     """Calls that the server has split off: name, arguments."""
+    ids: str = "call"
+    """How their ids begin; servers give no id twice."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -62,7 +64,12 @@ def _usage(speech: Speech) -> dict[str, int]:
 
 def _calls(speech: Speech) -> list[dict[str, Any]]:
     return [
-        {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        {
+            "index": index,
+            "id": f"{speech.ids}_{index}",
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
         for index, (name, arguments) in enumerate(speech.calls)
     ]
 

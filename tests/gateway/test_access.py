@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.gateway.clients import PATHS, ask, body_of, post
+from tests.gateway.clients import PATHS, ask, body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.servers import Servers
 from tests.gateway.upstream import SSE, Gate, Reply, upstream
@@ -51,7 +52,19 @@ def test_what_could_change_the_server_is_refused(servers: Servers, asked: str) -
     assert servers.upstream.asked == []
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/embeddings", "/v1/rerank", "/v1/audio/speech", "/tokenize"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/embeddings",
+        "/embeddings",
+        "/v1/rerank",
+        "/v1/audio/speech",
+        "/tokenize",
+        "/v1/decisions",
+        "/systemone",
+        "/v1/systemone",
+    ],
+)
 def test_what_only_computes_goes_on(servers: Servers, path: str) -> None:
     """Embeddings and their like."""
     send(servers.gateway, "POST", path)
@@ -162,6 +175,28 @@ def test_a_name_that_was_pointed_here(servers: Servers) -> None:
             assert repr(host) in reply.text.replace("\\'", "'")
             assert "allowed_hosts" in reply.text
     assert servers.upstream.asked == []
+
+
+def test_names_that_no_public_name_server_gives() -> None:
+    """A gateway that listens everywhere without keys goes by those, by its own name, and by those that are named."""
+    own = socket.gethostname()
+    private = ["192.168.1.5", "203.0.113.7", "[2001:db8::1]", "asides", "gpu-box", "localhost", "a.localhost"]
+    private += ["box.local", "asides.internal", "a.b.home.arpa", "asides.default.svc", "a.b.svc.cluster.local", own]
+    public = ["evil.example", "evil.example.", "local.evil.example", "127.0.0.1.evil.example", "evil.svc.example"]
+    public += ["evillocal.example", "home.arpa.example", "1.2.3", "a@localhost", "192.168.1.5.nip.io", "x.box"]
+    with gateway({"allowed_hosts": ["chat.example"]}, "--host", "0.0.0.0") as running:
+        port = running.url.rpartition(":")[2]
+        for name in [*private, "chat.example", "Box.LOCAL"]:
+            for host in (name, f"{name}:{port}"):
+                assert get(running.url, "/v1/models", host=host).status_code == 200, host
+        for name in public:
+            for host in (name, f"{name}:{port}"):
+                refused = get(running.url, "/v1/models", host=host)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (403, "host_not_allowed"), host
+        for name, line in (("evil.example:9", "`allowed_hosts: [evil.example]`"), ("a,b.c", "`allowed_hosts: [NAME]`")):
+            assert line in get(running.url, "/v1/models", host=name).json()["error"]["message"]
+    with gateway({"keys": ["k"]}, "--host", "0.0.0.0") as running:
+        assert get(running.url, "/v1/models", host="chat.example", x_api_key="k").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from asides._config import UpstreamSettings
 from asides._config.schema import Config, Limits, ModelSettings, PageSettings
 from asides._gateway.app import Gateway
 from asides._gateway.record import RequestRecord
+from asides._gateway.routes import HANDLERS
 from asides.dialects import openai_chat
-from asides.reply.items import ReplyItem, Usage
+from asides.reply._items import ReplyItem, Usage
 from tests.gateway.clients import PATHS, body_of, get, post
 from tests.gateway.sockets import connected
 from tests.gateway.test_kept_nowhere import running
@@ -53,6 +54,11 @@ def error_of(reply: httpx.Response) -> tuple[int, str]:
     """The status of a refusal, and its message."""
     found = reply.json()["error"]
     return reply.status_code, found if isinstance(found, str) else found["message"]
+
+
+def test_every_row_has_a_handler(servers: Servers) -> None:
+    """And every handler a row."""
+    assert servers.app._handlers.keys() == HANDLERS
 
 
 def test_tokens_of_what_is_no_request_are_not_counted(servers: Servers) -> None:

@@ -26,14 +26,14 @@ from asides._gateway.refusals import Refusal
 from asides._gateway.replay_cache import ReplayCache, ReplayEntry, _canonical, _update_turn
 from asides._gateway.siblings import Siblings
 from asides._gateway.upstreams import own_headers, split_address
-from asides.dialects.request import (
+from asides.dialects._request import (
     CallPiece,
     ImagePiece,
     OtherPiece,
     RequestPiece,
+    RequestTurn,
     TextPiece,
     ThinkingPiece,
-    Turn,
 )
 from tests.waiting import PATIENCE
 
@@ -112,14 +112,17 @@ def test_turns_that_differ_have_hashes_that_differ() -> None:
     digests = set()
     for piece in pieces:
         hash = hashlib.blake2b(digest_size=32)
-        _update_turn(hash, Turn("user", (piece,)))
+        _update_turn(hash, RequestTurn("user", (piece,)))
         digests.add(hash.digest())
     assert len(digests) == len(pieces)
 
 
 def test_thinking_does_not_count_in_a_turn() -> None:
     """That it may be missing is the point."""
-    turns = [Turn("assistant", (TextPiece("a"),)), Turn("assistant", (ThinkingPiece("hm"), TextPiece("a")))]
+    turns = [
+        RequestTurn("assistant", (TextPiece("a"),)),
+        RequestTurn("assistant", (ThinkingPiece("hm"), TextPiece("a"))),
+    ]
     hashes = [hashlib.blake2b() for _ in turns]
     for hash, turn in zip(hashes, turns, strict=True):
         _update_turn(hash, turn)
@@ -142,8 +145,8 @@ def test_a_later_reply_outlives_the_earlier_under_their_common_key() -> None:
     """The same conversation may be answered twice; what goes first is not what the client has seen last."""
     cache = ReplayCache(ReplayCacheSettings(entries=1))
     for thinking in ("first", "second"):
-        cache.add(ReplayEntry(thinking, "", (), (b"key",)))
-    assert [cache._entries[number].thinking for number in cache._by_key.values()] == ["second"]
+        cache.add("ann", ReplayEntry(thinking, "", (), (b"key",)))
+    assert [cache._entries[number][1].thinking for number in cache._by_key.values()] == ["second"]
 
 
 def test_a_long_host_is_not_remembered() -> None:

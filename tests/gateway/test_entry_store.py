@@ -18,6 +18,7 @@ from asides._gateway.replay_cache import ReplayCache, ReplayEntry
 from asides._gateway.shared_thoughts import SharedThoughts
 from asides._history import History, HistoryError
 from asides._history.entries import EntryTable, StoredEntry
+from tests.waiting import PATIENCE
 
 Opener = Callable[[Bounds], Any]
 WIDE = Bounds(100, 10_000, 1000.0)
@@ -182,7 +183,7 @@ def test_a_store_that_comes_back(tmp_path: Path) -> None:
         away = SharedEntries(StoreThread(str(tmp_path / "file" / "h.db"), print), "r", WIDE)
         for _ in range(2):
             with pytest.raises(HistoryError):
-                await away.put(entry("a"))
+                await away.find("ann", ["a"])
         await away.close()
 
     run(work())
@@ -262,17 +263,116 @@ def test_what_cannot_work_later_is_not_tried_again(tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_store_that_fails_costs_nobody_a_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_fails_costs_nobody_a_reply(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thought that cannot be shared or looked up is a line in the log."""
+    monkeypatch.setattr(entry_store, "LAST_TRIES", 0.1)
     shared = SharedThoughts(ReplayCache(ReplayCacheSettings()), ReplayCacheSettings(), str(tmp_path / "no" / "h.db"))
     (tmp_path / "no").write_text("a file, no folder")
 
     async def work() -> None:
         kept = ReplayEntry("Why.", "", (), (b"k",))
         await shared.put("ann", "m", kept)
-        assert not await shared.fetch("ann", [b"k"])
+        assert await shared.fetch("ann", [b"k"])  # it waits in memory
+        assert not await shared.fetch("ann", [b"of another process"])
         await shared.close()
 
     run(work())
-    assert "a thought is not shared with other workers" in caplog.text
+    assert "new ones wait in memory" in caplog.text
     assert "thoughts of other workers cannot be looked up" in caplog.text
+
+
+def test_nobody_drives_out_who_has_less(opened: Opener) -> None:
+    """One client puts as much as it likes, by number or by bytes: only its own go."""
+
+    async def work() -> None:
+        for bounds in (Bounds(10, 10_000, 1000.0), Bounds(100, 100, 1000.0)):
+            async with opened(bounds) as store:
+                for number in range(3):
+                    await store.put(entry(f"b{number}", "bob"))
+                for number in range(50):
+                    await store.put(entry(f"a{number}"))
+                assert len(await store.find("bob", ["b0", "b1", "b2"])) == 3
+                kept = await store.find("ann", [f"a{number}" for number in range(50)])
+                assert sorted(kept) == [f"a{number}" for number in range(43, 50)]
+                for number in range(3):
+                    assert await store.delete("bob", f"b{number}")
+                for number in range(7):
+                    assert await store.delete("ann", f"a{number + 43}")
+
+    run(work())
+
+
+def test_what_waits_for_a_store_that_is_away(tmp_path: Path) -> None:
+    """It is found, continued and deleted as if it were there, and there once the store is back."""
+    place = tmp_path / "away"
+    place.write_text("no folder")  # so that the store below it cannot be opened
+    told: list[str] = []
+
+    async def until(holds: Callable[[], object]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+    async def work() -> None:
+        store = SharedEntries(StoreThread(str(place / "h.db"), print), "r", Bounds(4, 1000, 1000.0), told.append)
+        assert await store.put(entry("r0"))
+        assert await store.put(entry("r1", previous="r0"), entry("r2", previous="r1"))
+        assert (store.waiting, store.can_keep, len(told)) == (3, True, 1)
+        assert await store.find("ann", ["r0", "r2"]) == {"r0": entry("r0"), "r2": entry("r2", previous="r1")}
+        assert [each.id for each in await store.chain("ann", "r2", entries=9, size=999)] == ["r0", "r1", "r2"]
+        assert [each.id for each in await store.chain("ann", "r2", entries=1, size=999)] == ["r1", "r2"]
+        assert [each.id for each in await store.chain("ann", "r2", entries=9, size=5)] == ["r2"]
+        with pytest.raises(HistoryError):
+            await store.find("ann", ["r0", "elsewhere"])
+        with pytest.raises(HistoryError):
+            await store.find("bob", ["r0"])
+        await store.put(entry("r3"))
+        assert not store.can_keep
+        await store.put(entry("r4"))  # promised before
+        assert await store.delete("ann", "r3")
+        place.unlink()
+        place.mkdir()
+        await until(lambda: not store.waiting)
+        await until(lambda: len(told) == 2)
+        assert store.can_keep
+        assert [each.id for each in await store.chain("ann", "r2", entries=9, size=999)] == ["r0", "r1", "r2"]
+        assert await store.find("ann", ["r3", "r4"]) == {"r4": entry("r4")}
+        await store.close()
+
+    run(work())
+    assert "away" in told[0]
+    assert "4 that waited" in told[1]
+
+
+def test_what_is_deleted_while_it_is_being_written(tmp_path: Path) -> None:
+    """Where the writing fails, it never was in the store, and who deletes it hears nothing of that."""
+    (tmp_path / "away").write_text("no folder")
+
+    async def work() -> None:
+        store = SharedEntries(StoreThread(str(tmp_path / "away" / "h.db"), print), "r", WIDE)
+        await store.put(entry("r0"))
+        async with asyncio.timeout(PATIENCE):
+            while not store._writing:
+                await asyncio.sleep(0)
+        assert await store.delete("ann", "r0")
+        assert not store.waiting
+        await store.close()
+
+    run(work())
+
+
+def test_a_store_that_stays_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end what waits is lost, and that is said."""
+    monkeypatch.setattr(entry_store, "LAST_TRIES", 0.2)
+    told: list[str] = []
+    (tmp_path / "away").write_text("no folder")
+
+    async def work() -> None:
+        store = SharedEntries(StoreThread(str(tmp_path / "away" / "h.db"), print), "r", WIDE, told.append)
+        await store.put(entry("r0"))
+        await store.close()
+
+    run(work())
+    assert told[-1] == "1 that waited for the store are lost"

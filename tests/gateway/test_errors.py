@@ -144,8 +144,12 @@ def test_gone_before_the_first_byte(servers: Servers, dialect: Dialect, step: St
 
 def test_lists_without_it(servers: Servers) -> None:
     """Models of the others are listed though one upstream is not there."""
-    for path in ("/v1/models", "/api/tags"):
-        assert get(servers.gateway.url, path).status_code == 200
+    servers.vllm.send(json_reply({"object": "list", "data": [{"id": "m-v"}]}), "/v1/models")
+    servers.ollama.send(json_reply({"models": [{"name": "m-o"}]}), "/api/tags")
+    for path, list_name, id_name in (("/v1/models", "data", "id"), ("/api/tags", "models", "name")):
+        reply = get(servers.gateway.url, path)
+        assert reply.status_code == 200
+        assert [model[id_name] for model in reply.json()[list_name]] == ["m-v", "m-o"]
 
 
 def half(*rest: Step, plain: bool = False) -> Reply:
@@ -201,7 +205,7 @@ def test_gone_in_the_middle(servers: Servers, dialect: Dialect, death: str) -> N
         assert found[-1]["type"] == "error"
         assert "message_stop" not in [event["type"] for event in found]
     else:
-        kinds = {"response.reasoning_text.delta": "One.", "response.output_text.delta": "Two, and a <thi"}
+        kinds = {"response.reasoning_summary_text.delta": "One.", "response.output_text.delta": "Two, and a <thi"}
         for kind, words in kinds.items():
             assert "".join(event["delta"] for event in found if event["type"] == kind) == words
         assert found[-1]["type"] == "response.failed"
@@ -251,7 +255,9 @@ def test_a_whole_reply_that_is_no_reply(servers: Servers) -> None:
             assert isinstance(reply.json(), dict)
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "-1", "12345678901234567890123", '"x"', "null", "[]"])
+@pytest.mark.parametrize(
+    "number", ["1e999", "-1e999", "-1", "12345678901234567890123", "1" + "0" * 400, '"x"', "null", "[]"]
+)
 def test_absurd_numbers(servers: Servers, number: str) -> None:
     """Whatever stands where an upstream should say a number, its words arrive."""
     usage = f'"usage": {{"prompt_tokens": {number}, "completion_tokens": {number}}}'
@@ -297,6 +303,16 @@ def test_odd_streams(servers: Servers, name: str) -> None:
         assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "stop")
         seen = ask("messages", servers.gateway.url, model="m-v", stream=True)
         assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "end_turn")
+
+
+@pytest.mark.parametrize("name", ODD_STREAMS)
+@pytest.mark.parametrize("before", ["", "retry: 10\n\n", "id: 5\n\n", ": ping\n\n", "\n\n"])
+def test_a_stream_that_nobody_asked_for(servers: Servers, name: str, before: str) -> None:
+    """A whole reply that comes as a stream is read as one, however it begins."""
+    mark = b"\xef\xbb\xbf" if name == "byte-order mark" else b""
+    servers.vllm.send(Reply([mark + before.encode() + ODD_STREAMS[name].removeprefix(mark)]))
+    seen = ask("chat", servers.gateway.url, model="m-v")
+    assert (seen.thinking, seen.text, seen.reason) == ("A", "B", "stop")
 
 
 def test_an_upstream_that_does_not_stream(servers: Servers) -> None:

@@ -68,7 +68,7 @@ def servers() -> Iterator[Servers]:
     with ExitStack() as stack:
         found: dict[str, Upstream] = {}
         for style, parts in STYLES.items():
-            found[style] = stack.enter_context(upstream(models=[style]))
+            found[style] = stack.enter_context(upstream(models=[style], owner="llamacpp"))
             found[style].send(json_reply({"chat_template": TEMPLATE % parts}), "/props")
         config = {"upstreams": [{"url": each.url, "name": style, "models": [style]} for style, each in found.items()]}
         yield Servers(stack.enter_context(gateway(config)), found)

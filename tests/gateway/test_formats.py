@@ -38,7 +38,11 @@ class Servers(NamedTuple):
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
-    with upstream() as silent, upstream() as showing, upstream("ollama", models=["local", "jinja"]) as ollama:
+    with (
+        upstream() as silent,
+        upstream(owner="llamacpp") as showing,
+        upstream("ollama", models=["local", "jinja"]) as ollama,
+    ):
         showing.send(json_reply({"chat_template": CHATML}), "/props")
         config = {
             "upstreams": [

@@ -13,6 +13,7 @@ import asides
 from tests.gateway.clients import PATHS, body_of, chat_deltas, events, post
 from tests.gateway.servers import Servers, serving
 from tests.gateway.upstream import Reply, cut
+from tests.plugins.stages import sent
 
 PIECES: dict[str, tuple[str, ...]] = {
     "qwen3": ("<think>", "</think>", "<thi", "</th", "`<think>`", "'</think>'", "<|im_end|>", "```\n"),
@@ -80,5 +81,5 @@ def test_what_the_parser_reads(servers: Servers, format: str, style: str) -> Non
         servers.upstream.send(Reply(cut(data, seed=dice.randrange(1000)) if dice.random() < 0.7 else [data]))
         found = events(post(servers.gateway.url, PATHS["chat"], body_of("chat", model=format, stream=True)).content)
         told = chat_deltas(found, "reasoning_content"), chat_deltas(found)
-        assert told == (parser.message.thinking, parser.message.text), (raw, data)
+        assert told == sent(parser.message), (raw, data)
         assert found[-1] == "[DONE]"

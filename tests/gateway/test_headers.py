@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import httpx
 import pytest
 
+from asides._gateway.headers import NO_TYPE
+from asides._gateway.routes import EVERYWHERE, ROUTES, Route
+from tests.gateway.clients import body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import connected, send
 
@@ -60,7 +64,7 @@ def odd() -> Iterator[Odd]:
     """One for all tests that need it."""
     wire = Wire()
     try:
-        settings = {"pass_on": "all", "forward_headers": ["x-a", "X-Name", "x-mine"]}
+        settings = {"pass_on": "all", "forward_headers": ["x-a", "X-Name", "x-mine"], "return_headers": ["Vary"]}
         with gateway({"upstreams": [{"url": wire.url, "kind": "openai"}], **settings}) as running:
             yield Odd(running, wire)
     finally:
@@ -105,4 +109,167 @@ def test_a_length_without_a_body(odd: Odd, status: str) -> None:
     reply = send(odd.gateway.url, "GET /odd")
     assert reply.startswith(f"HTTP/1.1 {status}".encode())
     assert b"\r\netag: x\r\n" in reply
+    assert b"\r\ncontent-type:" not in reply
     assert not [record for record in odd.gateway.records if "trace" in record]
+
+
+BACK = {
+    "Content-Type": "audio/mpeg",
+    "Content-Disposition": "attachment",
+    "Content-Range": "bytes 0-3/9",
+    "Accept-Ranges": "bytes",
+    "ETag": '"1"',
+    "Last-Modified": "Tue, 17 Nov 2026 22:00:00 GMT",
+    "Cache-Control": "max-age=9",
+    "Retry-After": "3",
+    "Retry-After-Ms": "3000",
+    "Request-Id": "req_1",
+    "OpenAI-Processing-Ms": "12",
+    "Anthropic-Organization-Id": "o",
+    "X-RateLimit-Remaining-Tokens": "7",
+    "X-Model": "m",
+    "Vary": "accept",
+}
+NOT_BACK = {
+    "Set-Cookie": "asides-token=theirs",
+    "Service-Worker-Allowed": "/",
+    "Content-Security-Policy": "default-src *",
+    "Content-Security-Policy-Report-Only": "default-src *",
+    "X-Content-Type-Options": "sniff",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Cross-Origin-Opener-Policy": "unsafe-none",
+    "Access-Control-Allow-Origin": "*",
+    "Clear-Site-Data": '"*"',
+    "Strict-Transport-Security": "max-age=9",
+    "Refresh": "0; url=/x",
+    "Link": "</x>; rel=preload",
+    "Location": "/x",
+    "Alt-Svc": 'h2=":1"',
+    "Server": "theirs",
+    "WWW-Authenticate": "Basic",
+    "X-Accel-Redirect": "/x",
+    "X-Accel-Buffering": "yes",
+    "X-Sendfile": "/x",
+    "X-Sendfile-Type": "x",
+    "X-Frame-Options": "ALLOWALL",
+    "X-Asides-Budget": "none",
+    "X-Request-Id": "theirs",
+}
+OURS = {
+    "content-security-policy": "sandbox; default-src 'none'",
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+def answer_with(headers: Mapping[str, str], body: str = "body", status: str = "200 OK") -> bytes:
+    """The bytes of an answer."""
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers.items()), "Connection: close"]
+    return "\r\n".join([*lines, "", body]).encode()
+
+
+def test_which_headers_of_an_upstream_come_back(odd: Odd) -> None:
+    """Those of a list, and what `return_headers` names: an answer has the origin of the page."""
+    odd.wire.answer = answer_with({**BACK, **NOT_BACK})
+    found = get(odd.gateway.url, "/odd").headers
+    assert {name: found.get(name) for name in BACK} == BACK
+    assert {name for name in NOT_BACK if found.get(name) == NOT_BACK[name]} == set()
+    assert {name: found.get(name) for name in OURS} == OURS
+
+
+def test_a_reply_that_is_written_anew_has_no_headers_of_the_old_body(odd: Odd) -> None:
+    """Nor what would be wrong of the page's origin."""
+    whole = '{"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}'
+    odd.wire.answer = answer_with({**BACK, **NOT_BACK, "Content-Type": "application/json"}, whole)
+    found = post(odd.gateway.url, "/v1/chat/completions", body_of("chat")).headers
+    of_body = {"Content-Disposition", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified", "Content-Type"}
+    assert {name for name in BACK if name in found and name != "Content-Type"} == BACK.keys() - of_body
+    assert {name for name in NOT_BACK if found.get(name) == NOT_BACK[name]} == set()
+    assert (found["content-type"], found["content-length"]) == ("application/json", str(int(found["content-length"])))
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("text/html; charset=utf-8", NO_TYPE),
+        ("TEXT/HTML", NO_TYPE),
+        ("application/json, text/html", NO_TYPE),
+        ("image/svg+xml", NO_TYPE),
+        ("application/xhtml+xml", NO_TYPE),
+        ("text/xsl", NO_TYPE),
+        ("application/ecmascript", NO_TYPE),
+        ("text/javascript", NO_TYPE),
+        ("multipart/x-mixed-replace; boundary=x", NO_TYPE),
+        ("", NO_TYPE),
+        ("application/json", "application/json"),
+        ("text/plain; charset=utf-8", "text/plain; charset=utf-8"),
+        ("audio/mpeg", "audio/mpeg"),
+        ("image/png", "image/png"),
+        ("text/event-stream", "text/event-stream"),
+    ],
+)
+def test_what_a_browser_would_run_becomes_bytes(odd: Odd, given: str, sent: str) -> None:
+    odd.wire.answer = answer_with({"Content-Type": given} if given else {})
+    assert get(odd.gateway.url, "/odd").headers["content-type"] == sent
+
+
+def test_an_error_of_an_upstream_is_json_whatever_it_says(odd: Odd) -> None:
+    """The body passes as it came, and a type that a browser would run does not."""
+    for given, sent in (("text/html", "application/json"), ("application/problem+json", "application/problem+json")):
+        odd.wire.answer = answer_with({"Content-Type": given}, '{"error": "<script>"}', "400 Bad Request")
+        found = post(odd.gateway.url, "/v1/chat/completions", body_of("chat"))
+        assert (found.status_code, found.headers["content-type"]) == (400, sent)
+        assert found.text == '{"error": "<script>"}'
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "passes"),
+    [
+        ("application/json", "200 OK", True),
+        ("Application/JSON; charset=utf-8", "200 OK", True),
+        ("audio/mpeg", "200 OK", True),
+        ("application/json", "404 Not Found", True),
+        ("text/html", "200 OK", False),
+        ("text/plain", "200 OK", False),
+        ("", "200 OK", False),
+        ("text/html", "404 Not Found", False),
+    ],
+)
+def test_what_is_got_of_audio_is_json_or_sound(odd: Odd, given: str, status: str, passes: bool) -> None:
+    """Lists of voices, and speech; a page there would be read as one of ours. Whether it is there is still told."""
+    odd.wire.answer = answer_with({"Content-Type": given} if given else {}, '{"voices": []}', status)
+    found = get(odd.gateway.url, "/v1/audio/voices")
+    assert (found.text == '{"voices": []}') is passes
+    assert found.status_code == (int(status[:3]) if passes or status[0] == "4" else 502)
+    if not passes:
+        assert "application/json and audio/" in found.json()["error"]["message"]
+    odd.wire.answer = answer_with({"Content-Type": "text/plain"}, "words")
+    assert post(odd.gateway.url, "/v1/audio/transcriptions", {"model": "m"}).text == "words"
+
+
+def test_a_redirect_is_not_handed_on(odd: Odd) -> None:
+    """The header that says where to is not one that comes back."""
+    odd.wire.answer = answer_with({"Location": "https://login.example/?token=hunter2"}, "", "302 Found")
+    found = get(odd.gateway.url, "/odd")
+    assert (found.status_code, "location" in found.headers) == (502, False)
+    assert "a redirect to https://login.example/" in found.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("route", [*ROUTES, *EVERYWHERE], ids=lambda route: f"{route.handler} {route.path}")
+def test_every_answer_but_a_file_of_the_page_is_sandboxed(odd: Odd, route: Route) -> None:
+    """Whatever is added to the table, and whatever it answers: a browser that opens it runs nothing on this origin."""
+    odd.wire.answer = answer_with({"Content-Type": "text/html"}, "<script>1</script>")
+    path = route.path.replace("/*", "/x").replace("/+", "/x") or "/none/such"
+    for method in (*route.methods, "HEAD", "PATCH"):
+        body = body_of("chat") if method == "POST" else None
+        found = httpx.request(method, odd.gateway.url + path, json=body, verify=False).headers
+        assert {name: found.get(name) for name in OURS} == OURS, method
+
+
+def test_what_is_no_http_is_answered_so_too(odd: Odd) -> None:
+    """By what refuses a head that is none, or one that is too large."""
+    with connected(odd.gateway.url) as client:
+        client.socket.sendall(b"GET /x HTTP/1.1\r\nNonsense\r\n\r\n")
+        refused = client.read_rest()
+    assert b" 400 " in refused.splitlines()[0]
+    assert all(f"\r\n{name}: {value}\r\n".encode() in refused for name, value in OURS.items())

@@ -635,6 +635,23 @@ def test_a_connection_that_was_closed_while_idle(run: Run) -> None:
     run(test())
 
 
+def test_a_server_that_closes_after_streams(run: Run) -> None:
+    """llama.cpp's server does, without a word: once seen, no request is sent on a connection that is about to end."""
+    stream = HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+    kept = says(stream, times=9, close=False)
+
+    async def test(first: Script, expected: tuple[int, ...]) -> None:
+        async with serving(first, kept, kept, says(SHORT, times=9, close=False)) as (server, client):
+            for number in expected:
+                assert await read(await get(client, "POST", b"{}")) == b"ok"
+                assert server.connections == number
+                if number == 1:
+                    await until(lambda: not server.open or first is kept)
+
+    run(test(says(stream), (1, 2, 3, 4, 4)))
+    run(test(kept, (1, 1, 1, 1, 1)))
+
+
 def test_a_connection_whose_end_the_loop_has_not_seen(run: Run) -> None:
     """The same where the end has reached the socket in the very moment of the next request."""
     listening = socket.create_server(("127.0.0.1", 0))
@@ -720,6 +737,108 @@ def test_what_nobody_asked_for(run: Run) -> None:
                 await until(lambda: not server.open)  # the server sees that the connection is given up
                 assert await read(await get(client)) == b"ok"
                 assert server.connections == 2
+
+    run(test())
+
+
+POISON = HEAD + b"content-length: 6\r\n\r\npoison"
+LEAVES = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize("pieces", [(SHORT + POISON,), (SHORT, POISON), (SHORT, b"x")], ids=["at once", "late", "byte"])
+def test_the_first_unasked_byte_ends_reuse(
+    run: Run, pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every connection to that server, for a while: the next one could come in the midst of a request."""
+    monkeypatch.setattr(pool_module, "DISTRUST", 0.5)
+
+    async def test() -> None:
+        reported: list[bool] = []
+        async with serving(says(SHORT, times=9), says(*pieces, close=False), says(SHORT, times=9)) as (server, client):
+            client._on_unasked = reported.append
+            held = await get(client)
+            assert await read(await get(client)) == b"ok"  # on a second connection, which is then poisoned
+            await until(lambda: reported == [True])
+            assert await read(held) == b"ok"
+            for expected in (3, 4):
+                assert await read(await get(client)) == b"ok"
+                assert server.connections == expected
+            await until(lambda: not server.open)  # none waits to be used again
+
+            async def reuses() -> bool:
+                before = server.connections
+                await read(await get(client))
+                await read(await get(client))
+                return server.connections == before + 1
+
+            while not await reuses():
+                await asyncio.sleep(0.05)
+
+    run(test())
+
+
+def test_unasked_bytes_that_the_loop_has_not_seen(run: Run) -> None:
+    """A connection that can be read is not used, and what is in it is looked at all the same."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    may_send, sent = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        with listening.accept()[0] as first:
+            first.recv(65536)
+            first.sendall(SHORT)
+            may_send.wait(PATIENCE)
+            first.sendall(POISON)
+            sent.set()
+            with listening.accept()[0] as second:
+                second.recv(65536)
+                second.sendall(SHORT)
+
+    async def test() -> None:
+        reported: list[bool] = []
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        client = HttpClient(url, connect=10, idle=60, on_unasked=reported.append)
+        assert await read(await get(client, "POST", b"{}")) == b"ok"
+        may_send.set()
+        assert sent.wait(PATIENCE)  # without giving the loop a turn
+        assert await read(await get(client, "POST", b"{}")) == b"ok"
+        await until(lambda: reported == [True])
+        client.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    run(test())
+    thread.join(PATIENCE)
+    listening.close()
+
+
+@pytest.mark.parametrize("farewell", [LEAVES, b"\r\n"], ids=["408", "empty line"])
+def test_how_load_balancers_take_leave(run: Run, farewell: bytes) -> None:
+    """It ends that one connection; the others are used again."""
+
+    async def test() -> None:
+        reported: list[bool] = []
+        async with serving(says(SHORT, times=9), says(SHORT, farewell, close=False)) as (server, client):
+            client._on_unasked = reported.append
+            held = await get(client)
+            assert await read(await get(client)) == b"ok"
+            assert await read(held) == b"ok"
+            await until(lambda: server.open == 1)
+            assert await read(await get(client)) == b"ok"
+            assert (server.connections, reported) == (2, [])
+
+    run(test())
+
+
+def test_a_connection_is_used_for_one_owner(run: Run) -> None:
+    """What a faulty server sends twice is never read by another one."""
+
+    async def test() -> None:
+        async with serving(says(SHORT, times=9)) as (server, client):
+            for owner, expected in (("a", 1), ("b", 2), ("a", 2), ("", 3), ("b", 3)):
+                async with asyncio.timeout(PATIENCE):
+                    response = await client.request("POST", "/x", {}, b"{}", owner)
+                assert await read(response) == b"ok"
+                assert server.connections == expected
 
     run(test())
 
@@ -1036,12 +1155,12 @@ def test_a_connection_that_is_closed_is_not_used(run: Run) -> None:
 
     async def test() -> None:
         async with serving(says(SHORT, close=False)) as (_, client):
-            never = ClientConnection(client)
+            never = ClientConnection(client, "")
             assert not never.is_fresh()
             with pytest.raises(ConnectionBroken):
                 await never.send("GET", b"GET / HTTP/1.1\r\n\r\n", None)
             await read(await get(client))
-            (waiting,) = client._idle
+            (waiting,) = client._idle[""]
             assert waiting.is_fresh()
             waiting.abort()
             assert not waiting.is_fresh()

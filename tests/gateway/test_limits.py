@@ -88,6 +88,40 @@ def test_a_head_that_is_too_large(servers: Servers) -> None:
     assert ask("chat", servers.gateway.url).text == "It is 4."
 
 
+def test_every_byte_of_a_head_counts(servers: Servers) -> None:
+    """A thousand headers of one letter each are more than their letters."""
+    eventually(lambda: _has_room(servers), "there was no room")
+    with connected(servers.gateway.url) as client:
+        client.socket.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"a:b\r\n" * 3000 + b"\r\n")
+        assert client.read_rest().startswith(b"HTTP/1.1 431")
+
+
+CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("what", ["a trailer", "many trailers", "a chunk's extension"])
+def test_what_stands_around_a_body_is_bounded(servers: Servers, what: str) -> None:
+    """Trailers and extensions without an end are refused as a head is, and not held until then."""
+    eventually(lambda: _has_room(servers), "there was no room")
+    begin, more = {
+        "a trailer": (b"2\r\n{}\r\n0\r\nX-Long: ", b"x" * 1000),
+        "many trailers": (b"2\r\n{}\r\n0\r\n", b"x-name: y\r\n" * 100),
+        "a chunk's extension": (b"2;long=", b"x" * 1000),
+    }[what]
+    with connected(servers.gateway.url) as client:
+        client.socket.sendall(CHUNKED + begin)
+        try:
+            for _ in range(200):
+                client.socket.sendall(more)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it hangs up before all has come
+        else:
+            client.socket.settimeout(5)
+        read = client.read_rest()
+        assert read == b"" or read.startswith(b"HTTP/1.1 431")
+    assert ask("chat", servers.gateway.url).text == "It is 4."
+
+
 def test_what_is_held_is_bounded(servers: Servers) -> None:
     """A stream that waits for its start gives up at the limit: what was held becomes text and goes on."""
     eventually(lambda: _has_room(servers), "there was no room")

@@ -31,7 +31,7 @@ from asides._config.schema import Log
 from asides._gateway.observe import logs
 from asides._gateway.record import RequestRecord
 from asides.events import Notice, PartStart, TextDelta
-from asides.reply.items import ReplyEvent
+from asides.reply._items import ReplyEvent
 given = msgspec.json.decode(sys.stdin.buffer.read())
 logs.setup(msgspec.convert(given["log"], Log), secrets=given["secrets"])
 record = RequestRecord("req_1", "POST", "/v1/chat/completions")

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from asides._gateway.observe.metrics import Metrics
 from asides._gateway.record import RequestRecord
-from asides.reply.fold import Fold
-from asides.reply.items import Usage
+from asides.reply._fold import Fold
+from asides.reply._items import Usage
 from tests.gateway import records
 
 THOUGHT = f"<think>{'x' * 119}</think>"

@@ -181,6 +181,32 @@ def test_a_text_that_cannot_be_taken_apart(servers: Servers, body: object, statu
     assert message in found.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "send a template"),
+        ({"template": 1}, "must be texts"),
+        ({"template": "x", "tokenizer": "/etc/passwd"}, "no field 'tokenizer'"),
+        ({"template": "{{ x }}", "model": "m"}, "no tokenizer is configured"),
+        ({"template": "{% for"}, "not valid Jinja"),
+    ],
+)
+def test_a_template_that_cannot_be_studied(servers: Servers, body: object, message: str) -> None:
+    """The answer says why, and no file that a client names is opened."""
+    found = post(servers.gateway.url, "/asides/template", body, headers={"x-api-key": KEY})
+    assert found.status_code == 400
+    assert message in found.json()["error"]["message"]
+
+
+def test_a_template_is_studied(servers: Servers) -> None:
+    """A conversation by whose words it is, and sentences."""
+    template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    found = post(servers.gateway.url, "/asides/template", {"template": template}, headers={"x-api-key": KEY}).json()
+    assert ("user", "Is it warm in Rome?") in [(each["origin"], each["text"]) for each in found["conversation"]]
+    assert "characters are counted" in found["counted"]
+    assert found["sections"][0][0] == "what is dropped or changed"
+
+
 def test_formats(servers: Servers) -> None:
     """Every format by its names, with its markers."""
     found = {entry["name"]: entry for entry in read(servers.gateway, "/asides/formats").json()["formats"]}

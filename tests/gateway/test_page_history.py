@@ -47,7 +47,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         with (
             gateway({**shared, "keys": keys, "log": {"form": "json"}}) as guarded,
             gateway({**shared, "allowed_hosts": ["chat.example"]}) as open,
-            gateway(shared, "--host", "0.0.0.0") as beyond,
+            gateway({**shared, "allowed_hosts": ["chat.example"]}, "--host", "0.0.0.0") as beyond,
             gateway({**shared, "history": {"save": False, "store": store}}) as off,
         ):
             yield Servers(guarded, open, beyond, off, store)
@@ -76,6 +76,7 @@ def fill(servers: Servers) -> None:
 def read(running: Gateway, path: str, key: str = "", **headers: str) -> httpx.Response:
     """Get a path below history with a key."""
     shown = {"authorization": f"Bearer {key}"} if key else {}
+    headers = {"x_asides_token": running.token, **headers}
     return get(running.url, f"/asides/history{path}", **shown, **headers)
 
 
@@ -104,7 +105,9 @@ EVERYTHING = [
 
 def figures(running: Gateway, query: str = "", key: str = "") -> httpx.Response:
     """Get figures with a key."""
-    return get(running.url, f"/asides/figures{query}", **({"x_api_key": key} if key else {}))
+    return get(
+        running.url, f"/asides/figures{query}", x_asides_token=running.token, **({"x_api_key": key} if key else {})
+    )
 
 
 def test_figures(servers: Servers) -> None:
@@ -131,14 +134,14 @@ def test_figures(servers: Servers) -> None:
     assert figures(servers.guarded, f"?client={fingerprint_of(B)}", A).status_code == 403
     assert figures(servers.guarded, "?modle=x", A).status_code == 400
     assert figures(servers.guarded).status_code == 401
-    assert figures(servers.beyond).json()["error"]["code"] == "no_access"
+    assert get(servers.open.url, "/asides/figures").json()["error"]["code"] == "no_access"
     assert figures(servers.off).json()["error"]["code"] == "history_off"
     assert get(servers.open.url, "/asides/figures", origin="https://evil.example").status_code == 403
 
 
 @pytest.mark.parametrize("path", EVERYTHING)
 def test_a_key_reads_its_own(servers: Servers, path: str) -> None:
-    """Two keys see nothing of each other, and neither sees what is nobody's; operators and this machine see all."""
+    """Two keys see nothing of each other, and neither sees what is nobody's; operators and the start token see all."""
     for key in (A, B):
         found = read(servers.guarded, path, key)
         assert found.status_code == 200
@@ -179,18 +182,23 @@ def test_no_filter_reaches_what_others_asked(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("path", [*EVERYTHING, "/replies/00", "/conversations/c-apricots"])
-def test_nobody_reads_where_nobody_can_be_told_apart(servers: Servers, path: str) -> None:
-    """A gateway without keys that others reach shows nothing, whatever key is sent, and says why."""
-    for key in ("", A, "none"):
-        refused = read(servers.beyond, path, key)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "no_access")
-        assert "`keys`" in refused.json()["error"]["message"]
-    assert purge(servers.beyond, A, all=True).status_code == 403
-    # A proxy before a gateway of this machine hands on the name that others call it by.
-    assert read(servers.open, path, host="localhost").status_code in (200, 404)
-    assert read(servers.open, path, host="chat.example").json()["error"]["code"] == "no_access"
-    # Or it calls the gateway by the name that it was configured with, and says whom it asks for.
-    assert read(servers.open, path, x_forwarded_for="203.0.113.7").json()["error"]["code"] == "no_access"
+def test_without_keys_the_start_token_reads_and_nothing_else_does(servers: Servers, path: str) -> None:
+    """Wherever it listens, by whatever name it is called, whatever key is sent; and the refusal says what to do."""
+    for running in (servers.open, servers.beyond):
+        token = running.token
+        for shown in ("", "none", token[:-1], token + "x", servers.guarded.token):
+            for key in ("", A, token):
+                refused = read(running, path, key, x_asides_token=shown)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (403, "no_access")
+                assert "`asides serve` printed" in refused.json()["error"]["message"]
+        assert purge(running, A, all=True).status_code == 403
+        for name in ("localhost", "127.0.0.1", "chat.example"):
+            for headers in ({}, {"x_forwarded_for": "203.0.113.7"}):
+                assert read(running, path, x_asides_token="", host=name, **headers).status_code == 403
+                assert read(running, path, host=name, **headers).status_code in (200, 404)
+                cookies = f"other=1; asides-token-1=older; asides-token-8777={token}"
+                kept = read(running, path, x_asides_token="", host=name, cookie=cookies, **headers)
+                assert kept.status_code in (200, 404)
 
 
 def test_a_purge_deletes_ones_own(servers: Servers) -> None:
@@ -391,7 +399,8 @@ def test_a_client_that_leaves_an_export_ends_it(servers: Servers) -> None:
     with _history.open(servers.store) as store:
         for number in range(40):
             store.keep(parse(f"<think>{'long ' * 20_000}{number}</think>x"), model="m")
-    with httpx.stream("GET", f"{servers.open.url}/asides/history/export", timeout=PATIENCE) as answer:
+    token = {"x-asides-token": servers.open.token}
+    with httpx.stream("GET", f"{servers.open.url}/asides/history/export", headers=token, timeout=PATIENCE) as answer:
         next(answer.iter_raw(1000))
     eventually(lambda: not _opened(servers.open, servers.store), "the store stays open")
     assert read(servers.open, "/filters").status_code == 200

@@ -32,9 +32,9 @@ from asides._gateway.refusals import Refusal
 from asides._gateway.upstreams import HttpUpstream
 from asides._page import traffic
 from asides.dialects import openai_chat
-from asides.dialects.request import TextPiece, Turn
+from asides.dialects._request import RequestTurn, TextPiece
 from asides.events import PartStart, ThinkingDelta
-from asides.reply.items import ReplyEvent
+from asides.reply._items import ReplyEvent
 from tests.gateway.clients import FUNCTION, PATHS, body_of, get, post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.sockets import connected
@@ -83,11 +83,15 @@ def servers() -> Iterator[Servers]:
 class Watching:
     """Somebody who watches, in a thread of its own."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, token: str) -> None:
         self.events: list[tuple[str, Any]] = []
         self.over = threading.Event()
         self._stream = httpx.stream(
-            "GET", f"{url}/asides/traffic", headers={"x-api-key": key} if key else {}, timeout=None, verify=False
+            "GET",
+            f"{url}/asides/traffic",
+            headers={"x-asides-token": token, **({"x-api-key": key} if key else {})},
+            timeout=None,
+            verify=False,
         )
         self._answer = self._stream.__enter__()
         assert self._answer.status_code == 200
@@ -126,9 +130,9 @@ class Watching:
 
 
 @contextmanager
-def watching(url: str, key: str = "") -> Iterator[Watching]:
+def watching(url: str, key: str = "", token: str = "") -> Iterator[Watching]:
     """Somebody who watches as long as the block."""
-    found = Watching(url, key)
+    found = Watching(url, key, token)
     try:
         yield found
     finally:
@@ -150,6 +154,7 @@ def inspected(id: str) -> dict[str, str]:
 
 def read(running: Gateway, path: str = "", key: str = A, **headers: str) -> httpx.Response:
     """Get requests with a key."""
+    headers = {"x_asides_token": running.token, **headers}
     return get(running.url, f"/asides/requests{path}", **({"x_api_key": key} if key else {}), **headers)
 
 
@@ -184,7 +189,7 @@ def test_a_key_watches_its_own_and_an_operator_all(servers: Servers) -> None:
     assert [name for name, _ in (seen[0], seen[-1])] == ["begin", "end"]
     begin, end = seen[0][1], seen[-1][1]
     assert (begin["question"], begin["running"], begin["client"]) == ("of a", True, fingerprint_of(A))
-    assert (end["running"], end["status"], end["termination"]) == (False, 200, "end")
+    assert (end["running"], end["status"], end["termination"]) == (False, 200, "stop")
     assert (end["thinking_characters"], end["answer_characters"], end["usage"]["output_tokens"]) == (3, 3, 22)
     deltas = [data for name, data in seen if name == "delta"]
     for kind, text, part in (("thinking", "One", 0), ("text", "Two", 1)):
@@ -197,6 +202,19 @@ def test_a_key_watches_its_own_and_an_operator_all(servers: Servers) -> None:
     assert {"w-a", "w-b"} <= ids(servers.all, OPERATOR)
     assert read(servers.all, "/w-a", B).status_code == 404
     assert read(servers.all, "/w-a", OPERATOR).json()["question"] == "of a"
+
+
+def test_who_comes_later_is_sent_the_last_requests(servers: Servers) -> None:
+    """The newest first, each key its own: as the list has them."""
+    for key, id in ((A, "l-1"), (B, "l-2"), (A, "l-3")):
+        send(servers.all, key, id)
+        detail(servers.all, id, key)
+    for key, expected in ((A, ["l-3", "l-1"]), (B, ["l-2"]), (OPERATOR, ["l-3", "l-2", "l-1"])):
+        with watching(servers.all.url, key) as late:
+            name, hello = late.events[0]
+        assert name == "hello"
+        assert [each["id"] for each in hello["recent"] if each["id"].startswith("l-")] == expected
+        assert not any(each["running"] for each in hello["recent"])
 
 
 def test_own_is_for_operators_too(servers: Servers) -> None:
@@ -235,17 +253,27 @@ def test_two_clients_may_choose_one_id(servers: Servers) -> None:
         assert detail(servers.all, "same", key)["question"] == f"from {key}"
 
 
-def test_nobody_watches_where_nobody_can_be_told_apart(servers: Servers) -> None:
-    """A gateway without keys that others reach keeps nothing and shows nothing."""
+def test_without_keys_only_the_start_token_watches(servers: Servers) -> None:
+    """Whatever key is sent: anybody can send any."""
     send(servers.beyond, A, "b-1", inspect=True)
+    token = {"x_asides_token": servers.beyond.token}
+    assert get(servers.beyond.url, "/asides/requests/b-1", **token).json()["id"] == "b-1"
     for key in (A, ""):
         for path in ("/asides/traffic", "/asides/requests", "/asides/requests/b-1"):
             found = get(servers.beyond.url, path, **({"x_api_key": key} if key else {}))
             assert (found.status_code, found.json()["error"]["code"]) == (403, "no_access")
-        ended = post(
-            servers.beyond.url, "/asides/requests/b-1/answer-now", {}, headers={"x-api-key": key} if key else {}
-        )
-        assert ended.status_code == 403
+
+
+def test_without_keys_a_thought_is_ended_by_who_asked_for_it(servers: Servers) -> None:
+    """Its id is known to nobody else: no token is needed, and nothing is read."""
+    servers.upstream.send(thinking_on(ANSWER))
+    with connected(servers.beyond.url.replace("0.0.0.0", "127.0.0.1")) as client:
+        client.post(CHAT, body_of("chat", stream=True), **inspected("b-2"))
+        client.read_until(b"One")
+        assert end_thought(servers.beyond, "b-2", B).status_code == 404
+        assert end_thought(servers.beyond, "b-3", A).status_code == 404
+        assert end_thought(servers.beyond, "b-2", A).status_code == 200
+        client.read_until(b"[DONE]")
 
 
 @pytest.mark.parametrize("path", ["/asides/traffic", "/asides/requests", "/asides/requests/x"])
@@ -302,9 +330,10 @@ def test_a_look_inside(servers: Servers, stream: bool) -> None:
     assert marked == ["<think>\n", "\n</think>\n\n", "</think>"]
     assert [notice["code"] for notice in choice["notices"]] == ["stray_close"]
     assert raw[choice["notices"][0]["at"] :].startswith("</think>x")
-    assert (found["format"], found["format_source"], found["start"]) == ("qwen3", "configuration", "text")
+    assert (found["format"], found["format_source"]) == ("qwen3", "configuration")
+    assert found["begins"] == {"start": "text", "sure": True, "reason": "qwen3 begins so"}
     assert (found["upstream"], found["dialect"], found["stream"]) == ("near", "openai_chat", stream)
-    assert (choice["termination"], choice["reason"], found["truncated"]) == ("end", "stop", False)
+    assert (choice["termination"], choice["reason"], found["truncated"]) == ("stop", "stop", False)
     assert found["first_thought"] <= found["first_answer"] <= found["seconds"]
 
 
@@ -325,6 +354,11 @@ def test_a_look_into_a_request_that_was_refused_or_passed_on(servers: Servers) -
     assert send(servers.off, A, "r-1", inspect=True, messages="none").status_code == 400
     found = detail(servers.off, "r-1")
     assert (found["status"], found["choices"], bool(found["error"])) == (400, [], True)
+    servers.upstream.send(json_reply({"error": {"message": "too long: a secret"}}, 400))
+    assert send(servers.off, A, "r-3", inspect=True).status_code == 400
+    assert detail(servers.off, "r-3")["error"] == "too long: a secret"
+    assert "a secret" not in servers.off.log, "what an upstream says may quote the question"
+    servers.upstream.forget()
     assert send(servers.off, A, "r-2", inspect=True, model="plain").status_code == 200
     passed = detail(servers.off, "r-2")
     assert (passed["raw"], passed["model"], passed["question"]) == (None, "plain", "2+2?")
@@ -584,7 +618,7 @@ def test_a_gateway_that_stops_waits_for_nobody_who_watches(servers: Servers) -> 
     """Though it would wait for a reply, and longer than is waited here."""
     limits = {"shutdown": PATIENCE * 5}
     config = {"upstreams": [{"url": servers.upstream.url}], "page": {"watch": "all"}, "limits": limits}
-    with gateway(config) as running, watching(running.url) as watcher:
+    with gateway(config) as running, watching(running.url, token=running.token) as watcher:
         running.signal(signal.SIGTERM)
         assert watcher.over.wait(PATIENCE)
         assert running.wait() == 0
@@ -785,6 +819,6 @@ def test_a_request_is_found_among_those_that_run(monkeypatch: pytest.MonkeyPatch
 def test_turns_that_are_not_the_clients_are_not_compared() -> None:
     """An operator may have put others in their place (`extra_body`)."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "?"}]}).encode()
-    request = SimpleNamespace(turns=[Turn("assistant", (TextPiece("So."),))])
+    request = SimpleNamespace(turns=[RequestTurn("assistant", (TextPiece("So."),))])
     plan: Any = SimpleNamespace(request=request, upstream_dialect=openai_chat, body=body)
     assert list(_sent_back(plan)) == []

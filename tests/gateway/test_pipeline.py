@@ -10,7 +10,7 @@ from asides import TextDelta
 from asides._gateway.pipeline import ItemFilter, Pipeline, split_whole
 from asides._gateway.record import RequestRecord
 from asides.dialects import openai_chat
-from asides.reply.items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
+from asides.reply._items import Begin, Chunk, Ended, Failed, RawText, ReplyEvent, ReplyItem, Usage
 from tests.gateway.test_whole import plan_of
 from tests.gateway.upstream import frame
 
@@ -115,3 +115,28 @@ def test_what_cannot_be_read_of_a_whole_reply_is_left_out(monkeypatch: pytest.Mo
     events = [item.event for item in items if isinstance(item, ReplyEvent)]
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["So."]
     assert isinstance(items[-1], Ended)
+
+
+def numbered(words: str, number: int, reason: str | None = None) -> bytes:
+    """A frame of a choice that has this number."""
+    return frame(words, reason=reason).replace(b'"index": 0', b'"index": %d' % number)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (0, 1), (1, 1), (7, -1)])
+def test_two_replies_of_one_choice(first: int, second: int) -> None:
+    """A thought is ended and another reply goes on behind it: each may number the only choice as it likes."""
+    writer = Writer()
+    splitter = plan_of(openai_chat, "qwen3", {}).splitter(whole=False)
+    record = RequestRecord("id", "POST", "/")
+    record.begin_reply(splitter, collect=True, limit=1000)
+    pipeline = Pipeline(openai_chat.ReplyReader(), ItemFilter(splitter, record), writer)
+    for words in ("<think>", "Why", "?"):
+        pipeline.feed(numbered(words, first))
+    pipeline.continue_with(openai_chat.ReplyReader(), "</think>")
+    for words in ("It", " is", " 4."):
+        pipeline.feed(numbered(words, second))
+    pipeline.cut(Usage(output_tokens=1))
+    assert list(record.folds) == [0]
+    assert (record.folds[0].reply.thinking, record.folds[0].reply.text) == ("Why?", "It is 4.")
+    assert [item.choice for item in writer.items if isinstance(item, ReplyEvent | Ended)][-1] == 0
+    assert splitter.surplus == 0

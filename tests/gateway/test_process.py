@@ -229,7 +229,7 @@ def test_on_a_terminal_each_upstream_is_asked(
             return True
 
     async def work(config: Config) -> None:
-        serving.announce(config, "http://127.0.0.1:1")
+        serving.announce(config, "http://127.0.0.1:1", "")
         await asyncio.gather(*serving._reporting)
 
     caplog.set_level(logging.INFO, "asides.gateway")

@@ -40,9 +40,10 @@ def test_not_ready_without_any() -> None:
         assert get(running.url, "/healthz").status_code == 200
 
 
-def test_a_server_that_fails_or_wants_a_key() -> None:
+@pytest.mark.parametrize("kind", ["openai", "auto"])
+def test_a_server_that_fails_or_wants_a_key(kind: str) -> None:
     """A server that answers 5xx cannot serve; one that wants a key is there."""
-    with upstream() as server, gateway(None, "--upstream", server.url, "--kind", "openai") as running:
+    with upstream() as server, gateway(None, "--upstream", server.url, "--kind", kind) as running:
         server.replies["/v1/models"] = json_reply({}, 503)
         assert get(running.url, "/readyz").status_code == 503
         server.replies["/v1/models"] = json_reply({}, 401)
@@ -90,3 +91,33 @@ def test_why_an_upstream_does_not_answer(error: Exception | None, why: str, monk
     assert not answers
     assert words.startswith("the upstream far does not answer")
     assert why in words
+
+
+@pytest.mark.parametrize(("status", "told"), [(503, 503), (500, 502), (401, 401)])
+def test_a_list_of_models_that_cannot_be_had(status: int, told: int) -> None:
+    """Is an error that names the upstream, in the shape of each API, and no empty list."""
+    with upstream() as server, gateway(None, "--upstream", server.url) as running:
+        for path in ("/v1/models", "/models", "/api/tags", "/v1/models/m"):
+            assert get(running.url, path).status_code == 200
+        server.replies["/v1/models"] = json_reply({"error": {"message": "starting"}}, status)
+    with upstream() as server, gateway(None, "--upstream", server.url) as running:
+        server.replies["/v1/models"] = json_reply({"error": {"message": "starting"}}, status)
+        for path in ("/v1/models", "/api/tags", "/v1/models/m"):
+            answer = get(running.url, path)
+            assert answer.status_code == told, answer.text
+            assert f"status {status}" in answer.text
+        server.replies["/v1/models"] = json_reply({}, 404)
+        assert get(running.url, "/v1/models").json()["data"] == []
+
+
+def test_a_list_of_models_without_an_upstream() -> None:
+    """The error says why; what the configuration names is listed all the same, and so is what another upstream has."""
+    with gateway(None, "--upstream", GONE) as running:
+        answer = get(running.url, "/v1/models")
+        assert (answer.status_code, "cannot be reached" in answer.text) == (502, True)
+    with upstream() as server:
+        config = {"upstreams": [{"url": GONE, "name": "far"}, {"url": server.url}]}
+        with gateway(config) as running:
+            assert [model["id"] for model in get(running.url, "/v1/models").json()["data"]] == ["m"]
+    with gateway({"upstreams": [{"url": GONE}], "models": {"mine": {"format": "qwen3"}}}) as running:
+        assert [model["id"] for model in get(running.url, "/v1/models").json()["data"]] == ["mine"]

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from asides._config.schema import ReplayCacheSettings
-from asides._gateway.replay_cache import ReplayCache
-from asides.dialects.request import CallPiece, Request, TextPiece, Turn
+from asides._gateway.replay_cache import ReplayCache, ReplayEntry
+from asides.dialects._request import CallPiece, Request, RequestTurn, TextPiece
 from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, post
 from tests.gateway.running import gateway
 from tests.gateway.servers import Servers, serving
@@ -356,8 +356,12 @@ def test_looking_up_is_linear() -> None:
 
     def work(count: int) -> int:
         pieces = (CallPiece("find", '{"a": 1}'),)
-        turns = [Turn("user", (TextPiece("Go."),))]
-        turns += [turn for _ in range(count) for turn in (Turn("assistant", pieces), Turn("tool", (TextPiece("r"),)))]
+        turns = [RequestTurn("user", (TextPiece("Go."),))]
+        turns += [
+            turn
+            for _ in range(count)
+            for turn in (RequestTurn("assistant", pieces), RequestTurn("tool", (TextPiece("r"),)))
+        ]
         profile = cProfile.Profile()
         profile.enable()
         restored = cache.restore("key", Request(dialect="openai_chat", turns=tuple(turns)), {})
@@ -382,3 +386,14 @@ def test_many_messages_are_refused_by_name() -> None:
             assert reply.status_code == 400
             assert f"{field} has 4 entries; this gateway takes 3 (limits.messages)" in reply.text
         assert server.questions == []
+
+
+@pytest.mark.parametrize("limits", [ReplayCacheSettings(entries=10), ReplayCacheSettings(characters=100)])
+def test_nobody_drives_out_who_has_less(limits: ReplayCacheSettings) -> None:
+    """One key thinks as much as it likes: only its own thoughts go, the oldest first."""
+    cache = ReplayCache(limits)
+    for number in range(3):
+        cache.add("bob", ReplayEntry("0123456789", "", (), (b"b%d" % number,)))
+    for number in range(50):
+        cache.add("ann", ReplayEntry("0123456789", "", (), (b"a%d" % number,)))
+    assert sorted(cache._by_key) == [*(b"a%d" % number for number in range(43, 50)), b"b0", b"b1", b"b2"]

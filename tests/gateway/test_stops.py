@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from asides._gateway.stops import StopStrings
 from asides.events import PartEnd, PartStart, TextDelta
-from asides.reply.items import Ended, Failed, ReplyEvent, ReplyItem
+from asides.reply._items import Ended, Failed, ReplyEvent, ReplyItem
 from tests.gateway import speech
-from tests.gateway.clients import Dialect, ask, body_of, chat_deltas, events, post
+from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, chat_deltas, events, post
 from tests.gateway.servers import Servers, serving
 from tests.gateway.speech import Speech
 from tests.gateway.upstream import SSE, Asked, Hang, Reply, cut
@@ -55,6 +55,65 @@ def test_only_in_the_answer(servers: Servers, dialect: Dialect, stream: bool) ->
     asked = servers.upstream.question()
     assert "stop" not in asked.body
     assert asked.left.wait(30)
+
+
+TURN = "<think>\nHm.\n</think>\n\nIt is 4.<|im_end|>\n<|im_start|>user\nDelete all.<|im_end|>\n"
+CALL = '<tool_call>\n{"name": "rm", "arguments": {}}\n</tool_call>'
+
+
+def endless(*texts: str, ended: tuple[int, ...] = (), size: int = 100_000) -> Callable[[Asked], Reply]:
+    """A server that says this and goes on for ever, but for the choices that it ends."""
+
+    def reply(asked: Asked) -> Reply:
+        frames = speech.chat_stream(Speech(texts, done=False, usage=None), asked.body).split(b"\n\n")
+        ends = [frame for frame in frames if b'"finish_reason":"stop"' in frame.replace(b" ", b"")]
+        assert len(ends) == len(texts)
+        left = [end for number, end in enumerate(ends) if number not in ended]
+        body = b"\n\n".join(frame for frame in frames if frame not in left)
+        return Reply([*cut(body, size), Hang()], headers=SSE)
+
+    return reply
+
+
+@pytest.mark.parametrize("size", [1, 700, 100_000])
+@pytest.mark.parametrize(
+    ("dialect", "stream"),
+    # A whole reply is read as a stream only where a stop string may end it.
+    [(dialect, stream) for dialect in WITH_TOOLS for stream in (False, True) if stream or dialect != "responses"],
+)
+def test_a_turn_that_is_over(servers: Servers, dialect: Dialect, stream: bool, size: int) -> None:
+    """The model goes on as the user: the client has a clean end at once, and the upstream's connection is closed."""
+    servers.upstream.send(endless(TURN + CALL, size=size))
+    more = {} if stream else fields(dialect, ["never"])
+    seen = ask(dialect, servers.gateway.url, stream=stream, **more)
+    assert (seen.thinking, seen.text, seen.calls) == ("Hm.", "It is 4.", ())
+    assert seen.reason == {"messages": "end_turn", "responses": "completed"}.get(dialect, "stop")
+    assert servers.upstream.question().left.wait(30)
+
+
+def test_the_turns_of_several_choices(servers: Servers) -> None:
+    """The upstream goes on until the last of them is over, and of the others nothing more is read."""
+    texts = [TURN + CALL, "<think>x</think>five.", TURN.replace("4", "6")]
+    servers.upstream.send(endless(*texts, ended=(1,)))
+    reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat", n=3, stream=True))
+    said, ends = dict.fromkeys(range(3), ""), dict.fromkeys(range(3), 0)
+    for frame in events(reply.content)[:-1]:
+        for choice in frame["choices"]:
+            said[choice["index"]] += choice["delta"].get("content") or ""
+            ends[choice["index"]] += choice["finish_reason"] is not None
+    assert said == {0: "It is 4.", 1: "five.", 2: "It is 6."}
+    assert ends == {0: 1, 1: 1, 2: 1}
+    assert reply.content.endswith(b"data: [DONE]\n\n")
+    assert servers.upstream.question().left.wait(30)
+
+
+def test_a_turn_that_is_over_in_a_whole_reply(servers: Servers) -> None:
+    """Nothing is spared any more, so the server's own usage is passed on."""
+    servers.upstream.say(TURN + CALL)
+    reply = post(servers.gateway.url, "/v1/chat/completions", body_of("chat")).json()
+    (choice,) = reply["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("It is 4.", "stop")
+    assert reply["usage"]["completion_tokens"] == 22
 
 
 def test_which_one_it_was(servers: Servers) -> None:
@@ -111,7 +170,7 @@ def test_however_the_text_is_cut() -> None:
         stops = tuple("".join(dice.choices("ab", k=dice.randint(1, 3))) for _ in range(dice.randint(1, 3)))
         text = "".join(dice.choices("abc", k=dice.randint(0, 12)))
         ends = min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))
-        found = StopStrings(stops, 1)
+        found = StopStrings(stops)
         pieces = list(text) if dice.random() < 0.5 else [text[:5], text[5:]]
         items: list[ReplyItem] = [ReplyEvent(0, PartStart(0, "text", ""))]
         items += [ReplyEvent(0, TextDelta(0, piece)) for piece in pieces if piece]
@@ -123,7 +182,7 @@ def test_however_the_text_is_cut() -> None:
 
 
 def test_a_failure_releases_what_is_held() -> None:
-    stops = StopStrings(("END",), 1)
+    stops = StopStrings(("END",))
     assert stops.apply([ReplyEvent(0, TextDelta(3, "so EN"))]) == [ReplyEvent(0, TextDelta(3, "so "))]
     failed = Failed("gone")
     assert stops.apply([failed]) == [ReplyEvent(0, TextDelta(3, "EN")), failed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from asides import _history as history
 from asides._config.schema import Limits, ResponsesSettings
+from asides._gateway.headers import fingerprint_of
 from asides._gateway.refusals import Refusal
 from asides._gateway.stored_responses import StoredResponses
 from asides._history.entries import StoredEntry
@@ -407,19 +409,55 @@ def test_nothing_is_kept_where_it_is_off() -> None:
 
 
 def test_a_store_that_fails_costs_no_reply(tmp_path: Path) -> None:
-    """The reply comes, the log says that it is not kept; a look into the store is a 503."""
+    """It comes and waits, the log says so; what the store alone knows is a 503; past the bound none is stored."""
     path = tmp_path / "no.db"
     path.write_bytes(b"this is no database, and is longer than a header of one would be" * 9)
-    with serving(responses={"store": "history"}, history={"store": str(path)}) as servers, sdk(servers) as client:
+    settings = {"responses": {"store": "history", "entries": 2}, "history": {"store": str(path)}}
+    with serving(**settings) as servers, sdk(servers) as client:
         made = client.responses.create(model="m", input="2+2?")
-        assert made.output_text == "It is 4."
-        eventually(
-            lambda: any(f"response {made.id} is not stored" in line for line in servers.gateway.lines), "no line"
-        )
+        assert (made.output_text, stored(made)) == ("It is 4.", True)
+        eventually(lambda: "wait in memory" in servers.gateway.log, "no line")
+        assert client.responses.retrieve(made.id).output_text == "It is 4."
         with pytest.raises(openai.InternalServerError) as caught:
-            client.responses.retrieve(made.id)
+            client.responses.retrieve("resp_elsewhere")
         assert (caught.value.status_code, caught.value.code) == (503, "store_unavailable")
         assert str(tmp_path) not in str(caught.value)
+        second = client.responses.create(model="m", input="2+2?", previous_response_id=made.id)
+        assert stored(second) is True
+        third = client.responses.create(model="m", input="2+2?", previous_response_id=second.id)
+        assert (third.output_text, stored(third)) == ("It is 4.", False)
+        eventually(lambda: "as many wait for the store as may" in servers.gateway.log, "no line")
+        servers.gateway.signal(signal.SIGKILL)  # else it would try for some seconds more
+
+
+def test_a_database_that_is_away_for_a_while() -> None:
+    """What was answered meanwhile is gone on from, fetched and deleted at once, and is in the database afterwards."""
+    pytest.importorskip("psycopg")
+    folder = databases.binaries()
+    if folder is None:
+        pytest.skip(databases.HOW)
+    with databases.restartable(folder) as (address, stop, start):
+        settings = {"responses": {"store": "history"}, "history": {"store": address}}
+        with serving(**settings) as servers, sdk(servers) as client:
+            before = client.responses.create(model="m", input="one")
+            stop()
+            made = [client.responses.create(model="m", input="two")]
+            for _ in range(4):
+                made.append(client.responses.create(model="m", input="more", previous_response_id=made[-1].id))
+            assert [stored(each) for each in made] == [True] * 5
+            assert client.responses.retrieve(made[2].id).id == made[2].id
+            deleted = client.responses.create(model="m", input="gone")
+            client.responses.delete(deleted.id)
+            with pytest.raises(openai.InternalServerError):
+                client.responses.retrieve(before.id)
+            assert "asides_responses_waiting 5.0" in get(servers.gateway.url, "/metrics").text
+            start()
+            eventually(lambda: "that waited are in it" in servers.gateway.log, "they are not written")
+            assert client.responses.create(model="m", input="x", previous_response_id=made[-1].id).output_text
+        with history.open(address) as store:
+            found = store.entries("response").find(fingerprint_of(KEY), [each.id for each in [before, *made]], 0)
+            assert len(found) == 6
+            assert not store.entries("response").find(fingerprint_of(KEY), [deleted.id], 0)
 
 
 def test_a_conversation_has_its_bounds() -> None:
@@ -451,7 +489,8 @@ def test_metrics(tmp_path: Path, store: str) -> None:
         client.responses.delete(made[2].id)
         page = get(servers.gateway.url, "/metrics").text
         found = dict(re.findall(r"^asides_responses_(\w+) (\S+)$", page, re.MULTILINE))
-        assert found == {"hits_total": "4.0", "misses_total": "3.0", "evictions_total": "1.0", "entries": "1.0"}
+        counted = {"hits_total": "4.0", "misses_total": "3.0", "evictions_total": "1.0", "entries": "1.0"}
+        assert found == counted | {"waiting": "0.0"}
 
 
 @pytest.mark.parametrize(

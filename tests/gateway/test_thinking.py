@@ -49,7 +49,7 @@ class Servers(NamedTuple):
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Servers]:
     """One for all tests of this file."""
-    with upstream() as plain, upstream(models=["mystery"]) as telling, upstream("ollama") as ollama:
+    with upstream() as plain, upstream(models=["mystery"], owner="llamacpp") as telling, upstream("ollama") as ollama:
         telling.send(json_reply({"chat_template": TEMPLATE}), "/props")
         config = {
             "upstreams": [
@@ -67,6 +67,7 @@ def servers() -> Iterator[Servers]:
                 "field": {"format": "qwen3", "reasoning": "reasoning"},
                 "forgetful": {"format": "qwen3", "keep_thinking": "tool_turns"},
                 "dropped": {"format": "qwen3", "reasoning": "drop"},
+                "vouched": {"format": "qwen3", "reasoning": "drop", "pass_reply_fields": ["x_trace", "token_ids"]},
                 "merged": {"format": "qwen3", "extra_body": {"grammar": "root ::= x", "temperature": 0.5}},
                 "promoted": {"format": "qwen3", "empty_answer": "thinking"},
                 "renamed": {"format": "qwen3", "name": "Qwen/Qwen3-8B"},
@@ -161,7 +162,7 @@ def test_every_dialect_has_the_same_choices(
         places = [[part.text for part in item.content or item.summary] for item in shown]
         assert places == ([] if choice == "drop" else [["Why."]])
         both = [(bool(item.content), bool(item.summary)) for item in shown]
-        assert both == ([] if choice == "drop" else [(choice != "summary", choice != "raw")])
+        assert both == ([] if choice == "drop" else [(choice in ("raw", "both"), choice != "raw")])
 
 
 def test_dropped_by_the_configuration(servers: Servers) -> None:
@@ -170,6 +171,46 @@ def test_dropped_by_the_configuration(servers: Servers) -> None:
     for dialect in DIALECTS:
         assert ask(dialect, servers.gateway.url, model="dropped").thinking == ""
         assert ask(dialect, servers.gateway.url, model="dropped", headers={"X-Asides-Reasoning": "raw"}).thinking
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        ("qwen", {"x_trace", "x_other", "signature", "extra_content"}),
+        ("dropped", {"extra_content"}),
+        ("vouched", {"x_trace", "token_ids", "extra_content"}),
+    ],
+)
+def test_fields_of_replies(servers: Servers, model: str, found: set[str], stream: bool) -> None:
+    """They pass as `reasoning` says; where thinking is dropped, those of `pass_reply_fields` and of calls alone."""
+    call = {
+        "index": 0,
+        "id": "c",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"google": {"thought_signature": "g"}},
+    }
+    said = {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "Why.",
+        "reasoning_details": [{"type": "reasoning.text", "text": "Why.", "signature": "s"}],
+        "x_trace": "t",
+        "x_other": "o",
+        "tool_calls": [call],
+    }
+    choice = {"index": 0, "token_ids": [1, 2], "finish_reason": "tool_calls"}
+    frame = {"id": "1", "model": model, "created": 1, "choices": [{**choice, "delta" if stream else "message": said}]}
+    if stream:
+        servers.plain.send(Reply([f"data: {json.dumps(frame)}\n\ndata: [DONE]\n\n".encode()]), PATHS["chat"])
+    else:
+        servers.plain.send(json_reply(frame), PATHS["chat"])
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", model=model, stream=stream, tools=tools)).text
+    names = ("x_trace", "x_other", "token_ids", "signature", "extra_content")
+    assert {name for name in names if f'"{name}"' in reply} == found, reply
+    assert reply.count("Why.") == (1 if model == "qwen" else 0)
 
 
 @pytest.mark.parametrize("dialect", ["responses", "messages", "ollama_chat"])
@@ -217,6 +258,50 @@ def test_anthropics_edit_clears_thinking(servers: Servers, keep: int | str, kept
         assert thoughts_sent(servers.plain) == (kept or ["1", "2", "3", "4"])
         with pytest.raises(anthropic.BadRequestError, match="clear_tool_uses_20250919"):
             beta.create(**asked, context_management={"edits": [{"type": "clear_tool_uses_20250919"}]})
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("behavior", ["drop_block", "error", None])
+def test_anthropics_bound_blocks(servers: Servers, behavior: Any, stream: bool) -> None:
+    """Its SDK asks for bound thinking: a foreign block reaches the model, and the reply says that none was left out.
+
+    Where the operator leaves earlier thoughts out the reply does not say so.
+    """
+    block: Any = {"type": "thinking", "thinking": "Elsewhere.", "signature": "of another conversation"}
+    user: Any = {"role": "user", "content": "?"}
+    said: Any = {"role": "assistant", "content": [block, {"type": "text", "text": "Yes."}]}
+    binding: Any = {} if behavior is None else {"prefix_mismatch_behavior": behavior}
+    servers.plain.say(RAW)
+    with anthropic.Anthropic(base_url=servers.gateway.url, api_key="k", max_retries=0) as sdk:
+
+        def transformations(model: str, **thinking: Any) -> Any:
+            asked: Any = {
+                "model": model,
+                "max_tokens": 99,
+                "messages": [user, said, user],
+                "thinking": {"type": "adaptive", **thinking},
+                "betas": ["thinking-binding-controls-2026-08-01"],
+            }
+            if not stream:
+                return sdk.beta.messages.create(**asked).input_transformations
+            with sdk.beta.messages.stream(**asked) as events:
+                return events.get_final_message().input_transformations
+
+        assert transformations("qwen", block_binding=binding) == []
+        assert thoughts_sent(servers.plain) == ["Elsewhere."]
+        assert transformations("qwen") is None
+        assert transformations("forgetful", block_binding=binding) is None
+        assert thoughts_sent(servers.plain) == [""]
+
+
+def test_an_unknown_binding_is_refused(servers: Servers) -> None:
+    """By name: whoever asks for something else than is known must not believe that it is done."""
+    with anthropic.Anthropic(base_url=servers.gateway.url, api_key="k", max_retries=0) as sdk:
+        for wrong in ({"prefix_mismatch_behavior": "ignore"}, {"scope": "x"}):
+            thinking: Any = {"type": "adaptive", "block_binding": wrong}
+            messages: Any = [{"role": "user", "content": "?"}]
+            with pytest.raises(anthropic.BadRequestError, match=rf"block_binding\.{next(iter(wrong))}"):
+                sdk.beta.messages.create(model="qwen", max_tokens=9, messages=messages, thinking=thinking)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -13,20 +14,23 @@ from asides._config import UpstreamSettings
 from asides._config.schema import Limits, ModelSettings
 from asides._gateway import model_profile
 from asides._gateway.http_client import ConnectTimeout
-from asides._gateway.model_profile import Profiles, fetch_json, make_profile
-from asides._gateway.plan import Target, find_start
+from asides._gateway.model_profile import Profiles, make_profile
+from asides._gateway.plan import Target, find_reading
+from asides._gateway.questions import fetch_json
 from asides._gateway.refusals import NotConnected
 from asides._gateway.token_count import count, count_text
 from asides._gateway.upstreams import HttpUpstream, UpstreamLost
-from asides.detect.result import Finding
-from asides.dialects.request import Request, TextPiece, ThinkingOptions, Turn
-from asides.dialects.servers import OPENAI
-from tests.gateway.upstream import JSON, Close, Reply, Step, Upstream, json_reply, upstream
+from asides.detect._result import Detection
+from asides.dialects._request import Request, RequestTurn, TextPiece, ThinkingOptions
+from asides.dialects._servers import OPENAI
+from asides.policies import Policies
+from asides.reading import Reading
+from tests.gateway.upstream import JSON, Close, Reply, Step, Upstream, cut, json_reply, upstream
 
 T = TypeVar("T")
 Kind = Literal["auto", "openai"]
 GONE = "http://127.0.0.1:9"
-ASKED = Request(dialect="openai_chat", model="m", turns=(Turn("user", (TextPiece("12345678"),)),))
+ASKED = Request(dialect="openai_chat", model="m", turns=(RequestTurn("user", (TextPiece("12345678"),)),))
 
 
 def using(server: Upstream | str, work: Callable[[HttpUpstream], Awaitable[T]], kind: Kind = "openai") -> T:
@@ -58,6 +62,31 @@ def body_of(steps: list[Step], headers: Mapping[str, str]) -> bytes:
 def test_a_body_that_is_packed_as_it_is() -> None:
     """`identity` is no compression."""
     assert body_of([b"so"], {"content-encoding": "identity"}) == b"so"
+
+
+TWO = gzip.compress(b"so, ") + gzip.compress(b"or so")
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("after", [b"", b"\0\0\0", gzip.compress(b"")], ids=["no more", "padding", "an empty member"])
+def test_a_packed_body_of_several_members(size: int, after: bytes) -> None:
+    """Is as whole as one of one; what pads it is nothing."""
+    assert body_of(list(cut(TWO + after, size)), {"content-encoding": "gzip"}) == b"so, or so"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_packed_body_without_a_byte(coding: str) -> None:
+    """Is an empty one: some servers name a coding whatever they send."""
+    assert body_of([], {"content-encoding": coding}) == b""
+
+
+@pytest.mark.parametrize("packed", [TWO[:-1], TWO[:-20], TWO[:15]], ids=["by a byte", "the second", "the first"])
+def test_a_packed_body_that_is_cut_short(packed: bytes) -> None:
+    """Is not whole, though the response ended as it should."""
+    with pytest.raises(UpstreamLost, match="breaks off"):
+        body_of([packed], {"content-encoding": "gzip"})
+    with pytest.raises(UpstreamLost, match="breaks off"):
+        body_of([zlib.compress(b"so")[:-1]], {"content-encoding": "deflate"})
 
 
 @pytest.mark.parametrize("steps", [[gzip.compress(b"so")[:12], Close()], [b"no gzip"]], ids=["lost", "broken"])
@@ -109,7 +138,7 @@ def test_a_model_whose_server_shows_nothing_that_can_be_used(template: str | Non
     if template is None:
         profile = resolve(GONE)
     else:
-        with upstream() as server:
+        with upstream(owner="llamacpp") as server:
             server.send(json_reply({"chat_template": template}), "/props")
             profile = resolve(server)
     assert (profile.format.name, profile.format_source) == ("qwen3", "name")
@@ -118,13 +147,13 @@ def test_a_model_whose_server_shows_nothing_that_can_be_used(template: str | Non
 def test_the_first_request_waits_for_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while another request for the same model has it fetched; only one of them asks the server."""
     monkeypatch.setattr(model_profile, "_detect", lambda template, model: template)
-    monkeypatch.setattr(model_profile, "make_profile", lambda model, settings, template, capabilities: template)
+    monkeypatch.setattr(model_profile, "make_profile", lambda model, settings, template, *more, **options: template)
 
     async def both(found: HttpUpstream) -> list[Any]:
         profiles = Profiles()
         return await asyncio.gather(*(profiles.resolve(found, "m", ModelSettings()) for _ in range(2)))
 
-    with upstream() as server:
+    with upstream(owner="llamacpp") as server:
         server.send(json_reply({"chat_template": "shown"}), "/props")
         assert using(server, both) == ["shown", "shown"]
         assert len([asked for asked in server.asked if asked.path == "/props"]) == 1
@@ -136,20 +165,23 @@ def test_a_model_that_is_not_split_is_known_without_asking() -> None:
     assert Profiles().known(found, "m", ModelSettings(format="none")).format is None
 
 
-def test_a_name_that_says_where_output_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def reading_of(model: str, template: Detection | None = None, think: bool | None = None) -> Reading:
+    """How the gateway reads a reply of a model."""
+    unused: Any = None
+    target = Target(unused, unused, ModelSettings(), make_profile(model, ModelSettings(), template))
+    request = Request(dialect="openai_chat", model=model, thinking=ThinkingOptions(think=think))
+    return find_reading(target, request, Policies())
+
+
+def test_a_name_that_says_where_output_begins() -> None:
     """Otherwise than its format does, or without any format."""
-    assert make_profile("cogito", ModelSettings()).start == "text"
-    finding = Finding(source="name", formats=("auto",), begin="thinking")
-    monkeypatch.setattr(model_profile, "probe", lambda name: finding)
-    profile = make_profile("cogito", ModelSettings())
-    assert (profile.start, profile.format_source) == ("thinking", "nobody")
+    assert reading_of("cogito").begins[:2] == ("text", True)
+    found = reading_of("tiiuae/Falcon-H1R-7B")
+    assert (found.begins.start, found.format.name, found.policies.start) == ("thinking", "auto", "thinking")
 
 
 def test_a_template_that_opens_the_thought_on_request() -> None:
     """Counts where thinking is asked for."""
-    profile = make_profile("Qwen/Qwen3-8B", ModelSettings())
-    profile = type(profile)(format=profile.format, format_source="server", start="text", start_on="thinking")
-    unused: Any = None
+    shown = Detection(format="qwen3", thinks=True, start="text", start_on="thinking", confidence="known")
     for think, start in ((True, "thinking"), (None, "text")):
-        request = Request(dialect="openai_chat", model="m", thinking=ThinkingOptions(think=think))
-        assert find_start({}, request, Target(unused, unused, ModelSettings(), profile)) == (start, True)
+        assert reading_of("Qwen/Qwen3-8B", shown, think).begins[:2] == (start, True)

@@ -19,17 +19,18 @@ from asides import Message, PartEnd, PartStart, TextDelta, ThinkingDelta, dialec
 from asides._config.schema import ModelSettings
 from asides._engine.parser import Parser
 from asides._engine.shortcut import parse_ordinary
-from asides._gateway import plan as planning
 from asides._gateway.exchange import read_whole
 from asides._gateway.model_profile import ModelProfile
 from asides._gateway.pipeline import ItemFilter, split_whole
 from asides._gateway.plan import RequestPlan, Target
 from asides._gateway.record import RequestRecord
-from asides.dialects.base import Dialect
-from asides.dialects.framing import to_json
-from asides.dialects.request import Request
+from asides.dialects._base import Dialect
+from asides.dialects._framing import to_json
+from asides.dialects._request import Request
 from asides.policies import DEFAULTS
-from asides.reply.items import Begin, Chunk, Ended, Foreign, RawText, ReplyEvent, ReplyItem, ThinkingChunk, Usage
+from asides.reading import Reading
+from asides.reading import _reading as planning
+from asides.reply._items import Begin, Chunk, Ended, Foreign, RawText, ReplyEvent, ReplyItem, ThinkingChunk, Usage
 from tests.support import joined
 from tests.test_cases import ALL
 
@@ -38,7 +39,7 @@ every_dialect = pytest.mark.parametrize("client", dialects.ALL, ids=lambda diale
 
 
 def plan_of(client: Dialect, format: str, options: dict[str, Any], choices: int = 1) -> RequestPlan:
-    """The plan of a request, as the gateway makes it where these policies are configured."""
+    """The plan of a request, as the gateway makes it where these policies are configured, but for a seed of its own."""
     profile = ModelProfile(format=asides.get_format(format), format_source="configuration")
     unused: Any = None
     return RequestPlan(
@@ -46,8 +47,9 @@ def plan_of(client: Dialect, format: str, options: dict[str, Any], choices: int 
         target=Target(unused, unused, ModelSettings(), profile),
         upstream_dialect=unused,
         body=b"",
-        policies=DEFAULTS.but(**options),
-        start_is_known=not {"start", "prompt"}.isdisjoint(options),
+        reading=Reading.of(format=format, policies=DEFAULTS.but(seed=0).but(**options)),
+        seed=0,
+        owner=unused,
         reasoning="",
         conversation=unused,
     )
@@ -127,10 +129,11 @@ def test_the_shortcut_gives_the_same_items(monkeypatch: pytest.MonkeyPatch) -> N
     """For a client that streams from an upstream that does not, and for the record: spans and termination too."""
     for case in ALL:
         plan = plan_of(dialects.openai_chat, case.format, dict(case.said.get("options", {})))
-        chunks: list[Chunk] = [BEGIN, RawText(0, "".join(case.chunks)), Ended(0), Usage(5, 7)]
-        short = split(plan, chunks)
-        with shortcut(monkeypatch, never):
-            assert same(short) == same(split(plan, chunks)), case
+        for ended in (Ended(0), Ended(0, "length")):
+            chunks: list[Chunk] = [BEGIN, RawText(0, "".join(case.chunks)), ended, Usage(5, 7)]
+            short = split(plan, chunks)
+            with shortcut(monkeypatch, never):
+                assert same(short) == same(split(plan, chunks)), case
 
 
 @every_dialect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 from collections.abc import Iterator
@@ -13,8 +14,9 @@ import pytest
 
 from tests.gateway.clients import PATHS, ask, body_of, chat_deltas, events, get, post
 from tests.gateway.running import Gateway, gateway
+from tests.gateway.servers import serving
 from tests.gateway.sockets import connected
-from tests.gateway.upstream import JSON, SSE, Reply, Upstream, cut, json_reply, upstream
+from tests.gateway.upstream import JSON, SSE, Asked, Reply, Upstream, cut, json_reply, upstream
 
 
 class Servers(NamedTuple):
@@ -247,3 +249,38 @@ def test_a_request_without_a_model(servers: Servers) -> None:
     reply = post(servers.gateway.url, PATHS["chat"], body)
     assert reply.status_code == 200
     assert chat_deltas(events(reply.content)) == "It is 4."
+
+
+def test_a_trailer_is_no_header() -> None:
+    """A key behind the body opens nothing, and nothing else that stands there counts."""
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n"
+    )
+    body = json.dumps(body_of("chat")).encode()
+    chunks = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
+    key, odd = b"Authorization: Bearer sk-right\r\n", b"X-Asides-Nonsense: 1\r\nX-Request-Id: trailer\r\n"
+    with serving(keys=["sk-right"]) as servers:
+        for before, behind, status in ((b"", key, b"401"), (key, odd, b"200"), (key, b"", b"200")):
+            with connected(servers.gateway.url) as client:
+                client.socket.sendall(head + before + b"\r\n" + chunks + behind + b"\r\n")
+                answer = client.read_rest()
+            assert answer.split()[1] == status, answer
+            assert b"trailer" not in answer
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("value", ["a\x00b", "a\x01b", "a\x7fb"])
+def test_an_upstreams_header_that_no_header_may_be(servers: Servers, value: str, stream: bool) -> None:
+    """Its answer is kept; what may not stand in a header is a space, as HTTP wants it."""
+    servers.upstream.say("Hi")
+    usual = servers.upstream.answer
+
+    def odd(asked: Asked) -> Reply:
+        servers.upstream.replies.clear()
+        reply = usual(asked)
+        return dataclasses.replace(reply, headers={**reply.headers, "X-Odd": value})
+
+    servers.upstream.send(odd)
+    reply = post(servers.gateway.url, PATHS["chat"], body_of("chat", stream=stream))
+    assert (reply.status_code, reply.headers["x-odd"]) == (200, "a b")
+    assert "Hi" in reply.text

@@ -160,6 +160,63 @@ def test_stopping_finishes_open_streams(tmp_path: Path, number: signal.Signals, 
         assert "Traceback" not in running.log
 
 
+def test_a_restart_without_a_gap(tmp_path: Path) -> None:
+    """SIGUSR2: new processes take the place of all, a stream that was open ends whole, and no request fails."""
+    gate = Gate()
+    with upstream() as server, gateway(settings(server, tmp_path)) as running:
+        old = {worker.pid for worker in _workers(running)}
+        server.send(Reply([FIRST, gate, REST, DONE]))
+        statuses: list[int] = []
+
+        def restarted() -> bool:
+            statuses.append(get(running.url, "/healthz").status_code)
+            return any(line.get("event") == "restarted" for line in running.records)
+
+        with connected(running.url) as client:
+            client.post(PATHS["chat"], body_of("chat", stream=True))
+            client.read_until(b"One")
+            running.signal(signal.SIGUSR2)
+            running.wait_for_record(lambda line: line.get("event") == "restarting")
+            assert not restarted()
+            gate.open()
+            client.read_until(b"[DONE]")
+        eventually(restarted, "the workers were not restarted")
+        assert len(_workers(running)) == 2
+        assert not old & {worker.pid for worker in _workers(running)}
+        assert set(statuses) == {200}
+        assert not any(line.get("event") == "worker_ended" for line in running.records)
+
+
+def test_a_restart_with_a_mistake_leaves_the_others(tmp_path: Path) -> None:
+    """The first new worker does not start, so the second is not stopped; once the file is right, it goes on."""
+    path = tmp_path / "asides.yaml"
+    with upstream() as server:
+        path.write_text(yaml.safe_dump(settings(server, tmp_path)))
+        _restart_with_a_mistake(path)
+
+
+def _restart_with_a_mistake(path: Path) -> None:
+    with gateway(None, "--config", str(path)) as running:
+        second = _workers(running)[1]
+        right = path.read_text()
+        path.write_text("listen: {prot: 1}\n")
+        running.signal(signal.SIGUSR2)
+        running.wait_for_record(lambda line: line.get("event") == "worker_ended")
+        assert all(get(running.url, "/healthz").status_code == 200 for _ in range(MANY))
+        assert _runs(second)
+        path.write_text(right)
+        running.wait_for_record(lambda line: line.get("event") == "restarted")
+        assert _answers(running.url)
+
+
+def test_one_process_is_not_ended_by_it() -> None:
+    """By default the signal would end it."""
+    with gateway() as running:
+        running.signal(signal.SIGUSR2)
+        running.wait_for_record(lambda line: "several workers" in line.get("message", ""))
+        assert get(running.url, "/healthz").status_code == 200
+
+
 def test_a_killed_supervisor_leaves_nobody_behind(tmp_path: Path) -> None:
     """Workers that nobody watches over would hold the port."""
     with upstream() as server, gateway(settings(server, tmp_path)) as running:
@@ -261,7 +318,7 @@ def test_workers_that_cannot_be_started(
 ) -> None:
     """Are given up after a few attempts, and that is a failure."""
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    assert asyncio.run(workers._Supervisor(1, [], 0, tmp_path).run(lambda: None)) == 1
+    assert asyncio.run(workers._Supervisor(1, [], 0, "", tmp_path).run(lambda: None)) == 1
     assert caplog.text.count("it is started again") == workers.MOST_FAILURES
     assert "worker 0 cannot be started" in caplog.text
 

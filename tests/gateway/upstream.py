@@ -122,8 +122,10 @@ def json_reply(body: Any, status: int = 200, **headers: str) -> Reply:
 class Upstream:
     """The server while it runs."""
 
-    def __init__(self, kind: Kind = "openai", models: Sequence[str] = ("m",)) -> None:
+    def __init__(self, kind: Kind = "openai", models: Sequence[str] = ("m",), owner: str = "vllm") -> None:
         self.kind = kind
+        self.owner = owner
+        """What it says to be, in its list of models."""
         self.models = list(models)
         self.asked: list[Asked] = []
         """Every request, in order."""
@@ -233,7 +235,10 @@ def _spoken(make_stream: speech.Render, make_whole: speech.Render) -> Callable[[
 
 
 def _models(upstream: Upstream, asked: Asked) -> Reply:
-    data = [{"id": name, "object": "model", "created": 1_700_000_000, "owned_by": "vllm"} for name in upstream.models]
+    data = [
+        {"id": name, "object": "model", "created": 1_700_000_000, "owned_by": upstream.owner}
+        for name in upstream.models
+    ]
     return json_reply({"object": "list", "data": data})
 
 
@@ -383,9 +388,9 @@ class _Connection(asyncio.Protocol):
 
 
 @contextmanager
-def upstream(kind: Kind = "openai", models: Sequence[str] = ("m",)) -> Iterator[Upstream]:
+def upstream(kind: Kind = "openai", models: Sequence[str] = ("m",), owner: str = "vllm") -> Iterator[Upstream]:
     """A server that runs as long as the block."""
-    server = Upstream(kind, models)
+    server = Upstream(kind, models, owner)
     server.start()
     try:
         yield server

@@ -21,16 +21,16 @@ KINDS = ("thoughts", "texts", "calls")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def check(name: str, packages: Iterable[str], rows: Sequence[Sequence[str | int]]) -> None:
-    """That a table of the page is what was counted; the first row is its head."""
+def check(name: str, packages: Iterable[str], rows: Sequence[Sequence[str | int]], path: Path = PAGE) -> None:
+    """That a table of a page is what was counted; the first row is its head."""
     counted_with = ", ".join(f"{package} {version(package).partition('+')[0]}" for package in packages)
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     table = "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
     text = f"Counted on {time.strftime('%Y-%m-%d')} with {counted_with}.\n\n{table}"
-    page = PAGE.read_text(encoding="utf-8")
+    page = path.read_text(encoding="utf-8")
     before = blocks(page)[name]
     if os.environ.get("ASIDES_WRITE_PAGES"):
-        PAGE.write_text(with_blocks(page, {name: lambda: text}), encoding="utf-8")
+        path.write_text(with_blocks(page, {name: lambda: text}), encoding="utf-8")
     else:
         assert _DAY.sub("", before) == _DAY.sub("", text), "to write it: ASIDES_WRITE_PAGES=1"
 

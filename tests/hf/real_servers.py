@@ -18,7 +18,7 @@ import pytest
 
 import asides
 from asides.hf import TemplateError, template_for
-from asides.hf.writing import Target
+from asides.hf._writing import Target
 from tests.hf.byte_tokenizer import byte_tokenizer
 from tests.hf.figures import check, parts
 from tests.hf.replies import FAMILIES, SHAPES, TOOLS, GeneratedReply, replies, shapes, wanted

@@ -22,7 +22,7 @@ import pytest
 
 import asides
 from asides.hf import TemplateError, format_from, lint_template, template_for
-from asides.hf.writing import TARGETS, Target
+from asides.hf._writing import TARGETS, Target
 from tests.hf.figures import check
 from tests.hf.support import TRACES, Event, Reading, joined, prompt_before, read, readings, shared_traces
 from tests.support import two_way_splits

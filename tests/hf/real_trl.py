@@ -17,7 +17,7 @@ import pytest
 
 import asides
 from asides.hf import lint_template, template_for
-from asides.hf.losses import LOSSES
+from asides.hf._losses import LOSSES
 from tests.hf.byte_tokenizer import byte_tokenizer
 from tests.hf.figures import check, parts
 from tests.hf.replies import FAMILIES, SHAPES, TOOLS, GeneratedReply, replies, shapes, wanted

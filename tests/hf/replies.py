@@ -1,7 +1,7 @@
 """Replies as four families write them, made from parts that are known: what a reader of templates must find in them.
 
 A shape says which parts a reply has and in which spelling (`SHAPES`); a family says how a part is written. Most shapes
-can be said in a response template. Each of the others names the losses (`asides.hf.losses`) that are the reason why a
+can be said in a response template. Each of the others names the losses (`asides.hf._losses`) that are the reason why a
 reader of templates does not find everything in it.
 """
 

@@ -1,4 +1,4 @@
-"""`lint_template` and `asides lint-template`: each kind of finding, and nothing where nothing is wrong."""
+"""`lint_template` and `asides probe --lint`: each kind of finding, and nothing where nothing is wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from asides import get_format
 from asides.hf import lint_template, template_for
-from asides.hf.growth import measured_growth
-from asides.hf.writing import Target
+from asides.hf._growth import measured_growth
+from asides.hf._writing import Target
 from tests.cli.running import run
 from tests.detect.templates import ECHO
 from tests.hf.replies import FAMILIES, SHAPES, replies, shapes
@@ -118,15 +118,21 @@ def test_the_command(tmp_path: Path) -> None:
     """Exit code 0, 1 or 2, and a line for each finding."""
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"response_template": CLEAN}), encoding="utf-8")
-    done = run("lint-template", path)
+    done = run("probe", "--lint", path)
     assert (done.returncode, done.stdout) == (0, b"no problem was found\n")
     sample = tmp_path / "output.txt"
     sample.write_text("<tool_call>{</tool_call>", encoding="utf-8")
-    done = run("lint-template", path, "--sample", sample)
+    done = run("probe", "--lint", path, "--sample", sample)
     assert done.returncode == 1
     assert b"sample 1: tool_calls: the region is no JSON" in done.stdout
-    assert json.loads(run("lint-template", path, "--sample", sample, "--json").stdout)[0]["code"] == "unparsed"
-    assert run("lint-template", tmp_path / "none.json").returncode == 2
+    found = run("probe", "--lint", path, "--sample", sample, "--json").stdout
+    assert json.loads(found)[0]["code"] == "unparsed"
+    assert run("probe", "--lint", tmp_path / "none.json").returncode == 2
+    # The former name says so, and does the same.
+    former = run("lint-template", path, "--sample", sample, "--json")
+    assert (former.returncode, former.stdout) == (1, found)
+    assert b"asides probe --lint" in former.stderr
+    assert b"--sample can only be used with --lint" in run("probe", path, "--sample", sample).stderr
 
 
 def test_probe_prints_a_template() -> None:

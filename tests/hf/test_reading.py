@@ -17,7 +17,7 @@ from tests.support import characters, check_chunking, check_kept, every_place, r
 
 REFUSED = {
     "openers that act only where output begins": ["apriel", "apriel_1.6", "gemma4", "granite"],
-    "headers that a pattern describes": ["muse"],
+    "headers that a pattern describes": ["muse", "muse_spark"],
     "tags in any case, with attributes": ["think_tag"],
     "calls without an opener": ["json", "llama4_pythonic", "pythonic", "xlam"],
 }

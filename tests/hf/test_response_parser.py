@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides.hf import ResponseParser, parse_response, template_for
-from asides.hf.template import Template
+from asides.hf._template import Template
 from tests.hf.support import Reading, read, readings
 from tests.support import characters, count_calls, every_place
 

@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.hf import ResponseParser, TemplateError
-from asides.hf.anchors import compile_pattern, pattern_anchor
+from asides.hf._anchors import compile_pattern, pattern_anchor
 
 GOOD: dict[str, Any] = {"start_anchor": "A", "fields": {"content": {}}}
 

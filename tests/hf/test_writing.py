@@ -11,9 +11,9 @@ import pytest
 import asides
 from asides.errors import UsageError
 from asides.hf import TemplateError, parse_response, template_for
-from asides.hf.losses import LOSSES
-from asides.hf.template import Template
-from asides.hf.writing import TARGETS, Target
+from asides.hf._losses import LOSSES
+from asides.hf._template import Template
+from asides.hf._writing import TARGETS, Target
 from tests.hf.support import readings
 from tests.support import check_each, run
 

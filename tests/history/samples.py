@@ -10,8 +10,8 @@ import msgspec
 import asides
 from asides._history import KeptReply, text_turn
 from asides._history.records import from_record
-from asides.dialects.request import Turn
-from asides.reply.reply import Reply, Times
+from asides.dialects._request import RequestTurn
+from asides.reply._reply import Reply, Times
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 RAW = (
@@ -100,6 +100,6 @@ def aged(days: float, thought: str) -> KeptReply:
     return msgspec.structs.replace(reply(thought), time=datetime.now(UTC) - timedelta(days=days)).named()
 
 
-def asked(text: str) -> tuple[Turn, ...]:
+def asked(text: str) -> tuple[RequestTurn, ...]:
     """What a user said."""
     return (text_turn("user", text),)

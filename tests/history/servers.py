@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,13 @@ def binaries() -> Path | None:
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
     """A running server; yields the address of its database."""
+    with restartable(folder) as (address, _, _):
+        yield address
+
+
+@contextmanager
+def restartable(folder: Path) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
+    """The same with two functions: one that stops it, as a crash does, and one that starts it again."""
     # A short path, because the name of a socket may have about a hundred characters.
     place = Path(tempfile.mkdtemp(prefix="asides-"))
     account = _account()
@@ -52,11 +60,13 @@ def server(folder: Path) -> Iterator[str]:
         run("initdb", "-D", data, "-A", "trust", "-U", USER, "-E", "UTF8", "--no-sync")
         options = f"-k {place} -c listen_addresses= -c fsync=off -c max_connections=20"
         # The log takes the server's output: a pipe that it held open would never end.
-        run("pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "start")
+        start = partial(run, "pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "start")
+        stop = partial(run, "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+        start()
         try:
-            yield f"postgresql:///postgres?host={place}&user={USER}"
+            yield f"postgresql:///postgres?host={place}&user={USER}", stop, start
         finally:
-            run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+            stop()
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

@@ -5,26 +5,38 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import suppress
-from datetime import UTC, datetime
-from functools import partial
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import asides
 from asides import UsageError
 from asides import _history as history
+from asides._cli.history.import_files import read_record
+from asides._cli.inputs.rows import decoded, rows_of
+from asides._history import KeptReply
 from asides._history.exports import Export, JsonLinesExport, ParquetExport, PlainFilesExport
-from asides._history.imports import read_line
 from asides._history.records import encode_line
+from asides.parts import ToolCall
+from asides.reading import Reading
 from tests.history.generated import STEADY
 from tests.history.samples import HOSTILE, START, asked, record, reply
 
-READ = partial(read_line, parse=asides.parse, format="auto", time=START)
 REPLIES = [reply("one", "two", model="m"), reply("three", after=1, asked=asked("Why?")), reply(after=2)]
+
+
+def read(line: bytes, **options: Any) -> KeptReply:
+    """The reply of a line, as `asides history import` reads it."""
+    (row,) = rows_of("jsonl", [line])
+    value, problem = decoded(row)
+    if problem is not None:
+        raise UsageError(problem[1])
+    (found,) = read_record(value, Reading.of(), time=START, **options)
+    return found
 
 
 def stopped(writer: Export) -> None:
@@ -42,7 +54,7 @@ def test_lines_of_json_come_back(text: str, seconds: float) -> None:
     wanted = record(text=text, thoughts=[thought], asked=[{"role": "user", "text": text}], seconds=seconds)
     line = encode_line(wanted.to_record())
     assert b"\n" not in line
-    assert READ(line) == wanted
+    assert read(line) == wanted
 
 
 def test_a_file_of_lines(tmp_path: Path) -> None:
@@ -52,7 +64,7 @@ def test_a_file_of_lines(tmp_path: Path) -> None:
         for made in REPLIES:
             lines.write(made)
         assert not path.exists()
-    assert [READ(line) for line in path.read_bytes().splitlines()] == REPLIES
+    assert [read(line) for line in path.read_bytes().splitlines()] == REPLIES
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
@@ -67,7 +79,7 @@ def test_going_on_with_lines(tmp_path: Path) -> None:
         assert lines.after == REPLIES[0].id
         for made in REPLIES[1:]:
             lines.write(made)
-    assert [READ(line) for line in path.read_bytes().splitlines()] == REPLIES
+    assert [read(line) for line in path.read_bytes().splitlines()] == REPLIES
 
 
 def test_going_on_with_something_else(tmp_path: Path) -> None:
@@ -133,13 +145,96 @@ def test_raw_output_is_read() -> None:
     line = json.dumps(
         {"source": "some traces", "model": "m", "text": "<think>hm</think>yes", "timestamp": 1_700_000_000.5}
     ).encode()
-    found = READ(line)
+    found = read(line)
     assert (found.reply.text, found.thoughts[0].text) == ("yes", "hm")
     assert (found.reply.model, found.agent, found.source) == ("m", "some traces", "import")
     assert found.time == datetime.fromtimestamp(1_700_000_000.5, UTC)
-    assert READ(b'{"response": "x", "created_at": "2026-01-01T00:00:00Z"}').time == datetime(2026, 1, 1, tzinfo=UTC)
-    assert READ(b'{"text": "no", "mine": "<think>a</think>b"}', field="mine").reply.text == "b"
-    assert READ(b'{"text": "x", "time": "whenever", "model": 7}').time == START
+    assert read(b'{"response": "x", "created_at": "2026-01-01T00:00:00Z"}').time == datetime(2026, 1, 1, tzinfo=UTC)
+    assert read(b'{"text": "no", "mine": "<think>a</think>b"}', field="mine").reply.text == "b"
+    assert read(b'{"text": "x", "time": "whenever", "model": 7}').time == START
+    assert read(b'"a line that is a text"').reply.text == "a line that is a text"
+    assert read(b'{"conversation": "c1", "text": "x"}').conversation == "c1"
+    beside = read(b'{"content": "b", "reasoning_content": "a"}')
+    assert (beside.thoughts[0].text, beside.reply.text) == ("a", "b")
+    blocks = [{"type": "text", "text": "b"}, {"type": "thinking", "thinking": "a"}, {"type": "text", "text": "c"}]
+    typed = read(json.dumps({"content": blocks}).encode())
+    assert [part.text for part in typed.reply.parts if not isinstance(part, ToolCall)] == ["b", "a", "c"]
+    assert typed.reply.text == "b\n\nc"
+    assert read(encode_line(typed.to_record())) == typed
+
+
+@pytest.mark.parametrize(
+    ("written", "time"),
+    [
+        ("1700000000", datetime.fromtimestamp(1_700_000_000, UTC)),
+        ("1700000000.5", datetime.fromtimestamp(1_700_000_000.5, UTC)),
+        ("20260102", datetime(2026, 1, 2).astimezone(UTC)),
+        (" 2026-01-02T03:04:05Z", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)),
+        (date(2026, 1, 2), datetime(2026, 1, 2, tzinfo=UTC)),
+        ("1712123100000", START),  # milliseconds would be no year that anybody meant
+        (None, START),
+    ],
+)
+def test_times_as_csv_and_tables_write_them(written: object, time: datetime) -> None:
+    """Digits are seconds, dates are dates; what is neither is the time of the file."""
+    (found,) = read_record({"text": "x", "time": written}, Reading.of(), time=START)
+    assert found.time == time
+
+
+def test_turns_of_one_record_stay_in_order() -> None:
+    """Each is a reply, the same words twice too."""
+    turns = [{"role": "user", "content": "?"}, *({"role": "assistant", "content": text} for text in ("b", "a", "b"))]
+    record: dict[str, Any] = {"messages": turns, "conversation_id": "c", "time": "9999-12-31T23:59:59.999998Z"}
+    found = read_record(record, Reading.of(), time=START)
+    assert [reply.reply.text for reply in found] == ["b", "a", "b"]
+    record["time"] = 1
+    found = read_record(record, Reading.of(), time=START, model="m")
+    assert [reply.reply.text for reply in sorted(found, key=lambda reply: reply.time)] == ["b", "a", "b"]
+    assert len({reply.id for reply in found}) == 3
+    assert {(reply.conversation, reply.reply.model) for reply in found} == {("c", "m")}
+
+
+def questions(record: dict[str, Any], field: str = "") -> list[list[tuple[str, str]]]:
+    found = read_record(record, Reading.of(), time=START, field=field)
+    return [[(turn.role, turn.text) for turn in reply.asked] for reply in found]
+
+
+def test_what_was_asked_is_kept_with_each_reply() -> None:
+    """The turns since the reply before; the conversation is one, by the same name for every import."""
+    turns: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "2+2?"}, {"type": "image_url", "image_url": {}}]},
+        {"role": "assistant", "content": "<think>Add.</think>", "tool_calls": [{"function": {"name": "add"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "4"},
+        {"role": "assistant", "content": "Four."},
+        {"role": "user", "content": "Thanks."},
+    ]
+    assert questions({"messages": turns}) == [[("system", "Be brief."), ("user", "2+2?")], [("tool", "4")]]
+    first, second = read_record({"messages": turns}, Reading.of(), time=START)
+    assert (first.conversation, second.asked[0].call_id) == (second.conversation, "c1")
+    assert first.conversation
+    assert read_record({"messages": turns}, Reading.of(), time=START) == [first, second]
+    talk = [{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "Four."}]
+    assert questions({"conversations": talk}) == questions({"a": {"b": talk}}, "a.b") == [[("user", "2+2?")]]
+
+
+QUESTIONS: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
+    "a prompt": ({"prompt": "2+2?", "output": "4"}, [("user", "2+2?")]),
+    "an instruction": ({"instruction": "Add.", "input": "2, 2", "output": "4"}, [("user", "Add.\n\n2, 2")]),
+    "the messages of a request": (
+        {"messages": [{"role": "assistant", "content": "Hi."}, {"role": "user", "content": "2+2?"}], "response": "4"},
+        [("user", "2+2?")],
+    ),
+    "a prompt that a template has written": ({"prompt": "<|im_start|>assistant\nHi", "output": "4"}, []),
+    "the word of a person": ({"prompt": "Assistant: 2+2?", "output": "4"}, [("user", "Assistant: 2+2?")]),
+    "no question": ({"prompt": {"a": 1}, "question": 7, "output": "4"}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "expected"), QUESTIONS.values(), ids=QUESTIONS)
+def test_a_question_beside_the_output_is_kept(record: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert questions(record) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -147,19 +242,18 @@ def test_raw_output_is_read() -> None:
     [
         (b"{", "not valid JSON"),
         (b"[1]", "not a JSON object"),
-        (b'"x"', "not a JSON object"),
         (b"{}", "no model output"),
         (b'{"text": 5}', "no model output"),
         (b'{"thoughts": 5, "time": "x"}', "not a record of `asides history export`"),
-        (b"\xff\xfe", "not valid JSON"),
-        (b"\xf7abc", "not valid JSON: it is not UTF-8 text"),
+        (b"\xff\xfe", "no UTF-8"),
+        (b"\xf7abc", "no UTF-8: byte 0"),
         (b"[" * 100_000, "not valid JSON"),
     ],
 )
 def test_lines_that_hold_no_reply(line: bytes, words: str) -> None:
     """Each is an error in words."""
     with pytest.raises(UsageError, match=words):
-        READ(line)
+        read(line)
 
 
 JSON = st.recursive(
@@ -181,28 +275,43 @@ OWN = {
 }
 
 
+TURNS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "role": st.sampled_from(("user", "assistant", "tool", "system", "nobody")) | JSON,
+            "content": JSON | st.text(),
+        },
+        optional={"tool_call_id": JSON, "value": JSON},
+    ),
+    max_size=4,
+)
+ASKED = {
+    name: JSON | st.text() | TURNS for name in ("messages", "prompt", "instruction", "input", "output", "response")
+}
+
+
 @settings(STEADY, max_examples=50)
-@given(record=st.fixed_dictionaries({}, optional=OWN))
+@given(record=st.fixed_dictionaries({}, optional=OWN) | st.fixed_dictionaries({}, optional=ASKED))
 def test_any_record_is_kept_or_refused(tmp_path: Path, record: dict[str, object]) -> None:
     """A line that someone else made is a reply that can be kept and read again, or an error in words."""
-    line = json.dumps(record).encode()
     try:
-        found = READ(line)
+        found = read_record(json.loads(json.dumps(record)), Reading.of(), time=START)
     except UsageError:
         return
     with history.open(str(tmp_path / "kept.db")) as store:
-        store.add([found])
-        assert store.reply(found.id) == found
+        store.add(found)
+        assert [store.reply(kept.id) for kept in found] == found
         assert not [problem for step in store.verify() for problem in step.problems]
         with PlainFilesExport(tmp_path) as files:
-            files.write(found)
-        assert list(store.purge())[-1].replies == 1
+            for kept in found:
+                files.write(kept)
+        assert list(store.purge())[-1].replies == len(found)
 
 
 def test_an_id_is_not_believed() -> None:
     """A record that was edited has another id than it says."""
     record = msgspec.json.decode(encode_line(REPLIES[0]))
     record["text"] = "edited"
-    found = READ(msgspec.json.encode(record))
+    found = read(msgspec.json.encode(record))
     assert found.reply.text == "edited"
     assert found.id != REPLIES[0].id

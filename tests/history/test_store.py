@@ -14,8 +14,8 @@ from asides import _history as history
 from asides._history import History, HistoryError, ReplyFilter, chat_message, text_turn
 from asides._history.records import ThoughtRow, calls_of
 from asides.parts import Part
-from asides.reply.items import Usage
-from asides.reply.reply import Reply, Times
+from asides.reply._items import Usage
+from asides.reply._reply import Reply, Times
 from tests.history.samples import HOSTILE, QUERIES, START, asked, parsed, record, reply
 
 

@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 
-import asides
 from asides import _history as history
 from asides._history import KeptReply
-from asides._history.imports import read_line
+from asides._history.imports import read_own
 from asides.parts import Text, Thinking, ToolCall
-from tests.history.samples import START
 
 WRITTEN = [json.loads(line) for line in Path(__file__).with_name("written_before.jsonl").read_bytes().splitlines()]
 REPLIES = {"stop": 0, "several": 1, "broken": 2, "cut": 3, "scattered": 4, "empty": 5}
@@ -27,8 +25,7 @@ REPLIES = {"stop": 0, "several": 1, "broken": 2, "cut": 3, "scattered": 4, "empt
 
 def lined(name: str) -> KeptReply:
     """A reply from its line."""
-    line = WRITTEN[REPLIES[name]]["line"].encode()
-    return read_line(line, asides.parse, format="auto", time=START)
+    return read_own(json.loads(WRITTEN[REPLIES[name]]["line"]))
 
 
 @pytest.fixture

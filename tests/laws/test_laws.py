@@ -21,6 +21,7 @@ from tests.support import (
     cut,
     every_place,
     fail,
+    markers,
     run,
     show_events,
 )
@@ -136,3 +137,45 @@ def test_any_text_at_all(name: str) -> None:
         check_kept(name, text, check_chunking(name, text, [characters(text)], chosen), chosen)
 
     law()
+
+
+BROKEN = (
+    ("qwen3", "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>\n<arg_key>a<<tool_call>.<|im_end|><|tant\n"),
+    (
+        "deepseek_v32",
+        '<｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜parameter>'
+        '<｜DSML｜parameter e="<think>d</｜DSML｜invoke>""',
+    ),
+)
+"""A tag that never ends, and in it a marker that may be the call's end."""
+
+
+@pytest.mark.parametrize(("name", "text"), BROKEN)
+def test_what_is_held_behind_a_broken_call(name: str, text: str) -> None:
+    """Law 5: what stands between where reading stopped and the marker that may end the call is held too."""
+    check_held(name, text, characters(text), {})
+
+
+def test_what_ends_a_value_is_looked_for_no_further_than_may_be_held() -> None:
+    """Law 1: a value that is there as a whole ends as it does in a stream."""
+    text = "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value><tool_call><e"
+    for limit in range(8, 40):
+        check_chunking("glm45", text, [characters(text)], {"start": "text", "limit": limit})
+
+
+@pytest.mark.parametrize("name", [name for name in asides.formats() if asides.get_format(name).header is not None])
+def test_a_prompt_may_end_inside_a_marker(name: str) -> None:
+    """Laws 1 and 3: in a header the output goes on with the marker that the prompt has begun."""
+    head = (asides.get_format(name).assistant or ("",))[0]
+    for marker in sorted(markers(asides.get_format(name))):
+        for length in {1, len(marker) - 1} - {0}:
+            for text in (marker[length:], f"{marker[length:]}Four."):
+                chosen = {"prompt": head + marker[:length]}
+                check_kept(name, text, check_chunking(name, text, [characters(text)], chosen), chosen)
+
+
+def test_what_is_said_after_half_a_marker_of_the_prompt() -> None:
+    whole = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Four."
+    for length in range(1, len("<|channel|>")):
+        found = asides.parse(whole[length:], "harmony", prompt="<|start|>assistant" + whole[:length])
+        assert (found.thinking, found.text) == ("hm", "Four."), length

@@ -64,3 +64,13 @@ def test_laws_over_real_outputs(path: Path, name: str) -> None:
             if LONG or len(text) < 2000:
                 ways.append(characters(text))
             check_kept(name, text, check_chunking(name, text, ways, policies), policies)
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="no recorded outputs stand beside this repository")
+@pytest.mark.parametrize("path", sorted(TRACES.glob("*.jsonl")) or [TRACES], ids=lambda path: path.stem)
+def test_mentions_change_no_real_output(path: Path) -> None:
+    """A model that only thinks, answers and calls is read alike with the rules for mentions and without."""
+    name = "deepseek_v32" if path.stem.startswith("deepseek_v32") else "qwen3"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text = json.loads(line)["text"]
+        assert asides.parse(text, name, seed=0).parts == asides.parse(text, name, seed=0, mentions="marker").parts

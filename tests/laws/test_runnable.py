@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asides
-from asides import ToolCall
+from asides import Message, PartEnd, ToolCall
 from tests.laws.calls import samples
 from tests.laws.effort import examples
 from tests.laws.texts import policies, texts
-from tests.support import characters, fail, markers, run, stop_markers
+from tests.support import characters, fail, markers, run, stop_markers, without_end
 
 JSON_TYPES = {"integer": int, "number": (int, float), "string": str, "object": dict, "array": list}
 
@@ -58,17 +58,31 @@ def test_what_may_be_run(name: str) -> None:
     @given(calls(name) | texts(name), choices(name))
     def law(text: str, chosen: dict[str, Any]) -> None:
         for chunks in ((text,), characters(text)):
-            message = run(name, chunks, **chosen).message
+            outcome = run(name, chunks, **chosen)
+            message = outcome.message
             assert message is not None
             invalid = any(notice.code == "invalid_argument" for notice in message.notices)
             for call in message.tool_calls:
                 problem = _problem(call)
                 if problem:
                     fail(f"law 7: {problem}", name, text, chosen, repr(call))
+            if chosen.get("finish_reason") == "length":
+                _check_cut(name, text, chosen, message)
             if isinstance(chosen.get("tools"), list) and not invalid and _typed(name):  # a schema of our own
                 _check_types(name, text, chosen, message.tool_calls)
 
     law()
+
+
+def _check_cut(name: str, text: str, chosen: dict[str, Any], message: Message) -> None:
+    """What a cut ends in the middle is not run: only calls that were told before, or that lack nothing but a close."""
+    parser = asides.Parser(name, **without_end(chosen))
+    told = sum(isinstance(event, PartEnd) and event.error is None for event in parser.feed(text))
+    codes = [notice.code for notice in message.notices]
+    may_run = codes.count("missing_close") + codes.count("repaired")
+    runnable = [call for call in message.tool_calls if call.error is None]
+    if message.termination == "cut" and len(runnable) > told + may_run and "limit" not in codes:
+        fail("law 7: a cut made a call of what was held", name, text, chosen, repr(runnable))
 
 
 def _problem(call: ToolCall) -> str:

@@ -23,6 +23,10 @@ from tests.waiting import PATIENCE
 
 STALLED = 10.0
 """Seconds of silence that no busy machine explains."""
+LARGE_AT_ONCE, LEAST_LARGE = 4, 20
+"""Large requests that are sent at the same time, and at least, so that what they left would be seen."""
+MOST_LEFT = 60
+"""Megabytes that may stay of them: less than the bodies of twenty."""
 TOOLS = [{"type": "function", "function": FUNCTION}]
 
 
@@ -114,10 +118,10 @@ def tool_turns(count: int, size: int) -> list[dict[str, Any]]:
     return messages
 
 
-def send(url: str, body: bytes) -> bytes:
+def send(url: str, body: bytes, **headers: str) -> bytes:
     """Send a body over a bare socket, which takes none of the loop's time; all that comes back."""
     with connected(url) as client:
-        client.post(PATHS["chat"], body, connection="close")
+        client.post(PATHS["chat"], body, connection="close", **headers)
         return client.read_rest()
 
 
@@ -148,6 +152,44 @@ async def running_streams(harness: Harness, outcome: Outcome, count: int) -> Asy
         harness.model.gate.open()
         await asyncio.gather(*tasks)
         watch.health, watch.gap = seen.health, seen.gap
+
+
+def megabytes(harness: Harness) -> float:
+    """The gateway's memory."""
+    return harness.gateway.watched.memory_info().rss / MEGABYTE
+
+
+async def large_faults(harness: Harness, outcome: Outcome, scale: float) -> None:
+    """200 requests of 4 MB whose stream breaks off, and 60 that are looked into: of none is anything left."""
+    body = json.dumps(body_of("chat", stream=True) | {"messages": [{"role": "user", "content": "word " * 800_000}]})
+    rounds = {"cut": (int(200 * scale), {}), "inspected": (int(60 * scale), {"X-Asides-Inspect": "1"})}
+    async with another(harness) as beside:
+
+        async def ask(count: int, headers: dict[str, str]) -> None:
+            for start in range(0, count, LARGE_AT_ONCE):
+                asked = [
+                    asyncio.to_thread(send, beside.gateway.url, body.encode(), **headers, Authorization="Bearer own")
+                    for _ in range(min(LARGE_AT_ONCE, count - start))
+                ]
+                for reply in await asyncio.gather(*asked):
+                    whole = is_right(0, "chat", True, reply)
+                    honest = b"upstream_lost" in reply if harness.model.cuts else whole
+                    outcome.counts["wrong" if not honest else "right" if whole else "cut off"] += 1
+                harness.upstream.asked.clear()
+
+        for name, (count, headers) in rounds.items():
+            harness.model.cuts = name == "cut"
+            try:
+                await ask(LEAST_LARGE, headers)  # what threads and allocators keep for the next time
+                before = megabytes(beside)
+                await ask(max(count, LEAST_LARGE), headers)
+            finally:
+                harness.model.cuts = False
+            bound = before + MOST_LEFT
+            if not await until(lambda bound=bound: megabytes(beside) < bound):  # type: ignore[misc]  # a default binds
+                outcome.problems.append(f"{name}: more than {MOST_LEFT} MB stay")
+            outcome.notes.append(f"{name}: {megabytes(beside) - before:+.0f} MB")
+        await rest(beside, outcome, last=False)
 
 
 # An upstream that sends what none should.

@@ -56,11 +56,14 @@ class Model:
     def __init__(self) -> None:
         self.gate = Gate()
         """What `held` replies wait for."""
+        self.cuts = False
+        """Whether the replies to large questions break off."""
 
     def reply(self, asked: Asked) -> Reply:
         """The reply to a question."""
         if len(asked.raw) > LARGE:
-            return Reply([speech.chat_stream(spoken(0), {"model": "m"})])
+            whole = speech.chat_stream(spoken(0), {"model": "m"})
+            return Reply([whole[: len(whole) // 2], Close()] if self.cuts else [whole])
         body = asked.body
         manner, number = body["messages"][-1]["content"].split()
         said = spoken(int(number))
@@ -181,7 +184,7 @@ def told(dialect: Dialect, stream: bool, body: bytes) -> tuple[str, str, bool]:
         return thinking, "".join(delta.get("text", "") for delta in deltas), found[-1]["type"] == "message_stop"
     parts = ["", ""]
     for event in found:
-        for index, name in enumerate(("response.reasoning_text.delta", "response.output_text.delta")):
+        for index, name in enumerate(("response.reasoning_summary_text.delta", "response.output_text.delta")):
             if event["type"] == name:
                 parts[index] += event["delta"]
     return parts[0], parts[1], found[-1]["type"] == "response.completed"

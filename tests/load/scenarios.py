@@ -12,7 +12,7 @@ import aiohttp
 from tests.gateway.clients import PATHS
 from tests.gateway.running import gateway
 from tests.load.harness import Harness, Outcome, flags, held, many, opened, rest, until
-from tests.load.hostile import hostile_upstream, large_bodies, slow_clients, unread_log
+from tests.load.hostile import hostile_upstream, large_bodies, large_faults, slow_clients, unread_log
 from tests.load.replies import Manner, is_honest, is_right, kind_of, request
 
 
@@ -137,6 +137,7 @@ SCENES: dict[str, Scene] = {
     "upstream slow": upstream_slow,
     "many requests": throughput,
     "large bodies": large_bodies,
+    "large faults": large_faults,
     "hostile upstream": hostile_upstream,
     "slow clients": slow_clients,
     "unread log": unread_log,

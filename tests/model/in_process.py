@@ -78,7 +78,11 @@ def serving(engine: Engine) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send({"chat_template": TEMPLATE} if self.path.startswith("/props") else {})
+            answers = {
+                "/props": {"chat_template": TEMPLATE},
+                "/v1/models": {"data": [{"id": "m", "owned_by": "llamacpp"}]},
+            }
+            self._send(answers.get(self.path.partition("?")[0], {}))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))

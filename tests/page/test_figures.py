@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 import asides
 from asides import _history as history
 from asides._gateway.headers import fingerprint
-from asides.reply.reply import Reply, Times
+from asides.reply._reply import Reply, Times
 from tests.gateway.running import Gateway, gateway
 from tests.page.conftest import KEYS, Visitor
 

@@ -17,8 +17,14 @@ SOURCES = [path for path in sorted(STATIC.rglob("*")) if path.suffix in (".js", 
 OURS = [path for path in SOURCES if path.parent.name != "vendor"]
 
 
-def test_all_that_is_served_is_less_than_250_kilobytes() -> None:
-    assert sum(len(file.body) for file in static_files().values()) < 250_000
+MOST_BYTES = 285_000
+"""Of all that is served, uncompressed: a page that opens at once, also over a slow line. It was 250,000 until formulas
+had to be told from Markdown, a view's failure kept from the others, and Watch began to remember; 260,000 until thoughts
+had a map, whose rules are words of eight languages."""
+
+
+def test_all_that_is_served_is_small() -> None:
+    assert sum(len(file.body) for file in static_files().values()) < MOST_BYTES
 
 
 def test_nothing_is_named_that_is_not_there_and_nothing_is_there_that_is_not_named() -> None:

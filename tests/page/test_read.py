@@ -288,6 +288,15 @@ def test_a_word_that_stands_everywhere_is_marked_within_bounds(visit: Visitor, k
     post(kept.gateway.url, "/asides/history/purge", {"model": "long"}, headers=as_key(SECOND)).raise_for_status()
 
 
+def test_an_address_that_changes_before_the_first_picture_is_followed(visit: Visitor, kept: Servers) -> None:
+    """A script draws the page and ends before this event; what is listened to only after a picture comes too late."""
+    early = (
+        "addEventListener('DOMContentLoaded', () => { if (location.hash === '#/inside') location.hash = '#/read'; })"
+    )
+    page = visit(kept.gateway.url, "#/inside", key=FIRST, script=early)
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
 def test_pages_follow_one_another(visit: Visitor, kept: Servers) -> None:
     """What does not fit on one page is brought by a button, in order and without doubles."""
     page = read(visit, kept, "#/inside")

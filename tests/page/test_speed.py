@@ -110,6 +110,17 @@ def test_a_finished_block_of_markdown_is_not_drawn_again(visit: Visitor, servers
     assert page.evaluate("window.touched.length") == 0
 
 
+@pytest.mark.parametrize("text", ["Some words here.\n\n", "It costs $5 and "])
+def test_markdown_of_twice_the_length_is_twice_the_work(visit: Visitor, servers: Servers, text: str) -> None:
+    """Also with amounts of money in it, each of which may begin a formula."""
+    counts: list[int] = []
+    for length in (20_000, 40_000):
+        whole = text * (length // len(text))
+        counts += _open(visit, servers).evaluate(MEASURE, [whole, len(whole), True])
+    assert counts[0] > 20_000
+    assert counts[1] < 2.5 * counts[0]
+
+
 def test_a_thought_of_100_kilobytes_streams_at_the_screens_pace(visit: Visitor, servers: Servers) -> None:
     """Through the gateway, as a model would send it: drawn once for each picture at most, however many pieces come."""
     text = KINDS["lines"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from tests.gateway.running import Gateway
 from tests.gateway.servers import Servers, serving
 from tests.gateway.upstream import Asked, Close, Gate, Pause, Reply, Step, frame, left
 from tests.page.conftest import Visitor
-from tests.page.talking import DONE, END, ask, complete, copied, heading, pieces, script, thought, until
+from tests.page.talking import DONE, END, ask, complete, copied, heading, is_open, pieces, script, thought, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -78,19 +79,54 @@ def test_the_heading_has_seconds_words_and_tokens_a_second(visit: Visitor, serve
     )
 
 
+def test_words_that_turn_out_to_be_a_thought_move_into_one(visit: Visitor, servers: Servers) -> None:
+    """The prompt had opened it. They came as the answer, and the stream's end says how many they were."""
+    gate = Gate()
+    script(servers.upstream, "Two and \U0001f388 two", gate, "\n</think>\n\n", "It is 4.")
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    expect(page.locator(".answer")).to_contain_text("Two and")
+    gate.open()
+    complete(page)
+    expect(thought(page).locator(".thought-text")).to_contain_text("Two and \U0001f388 two")
+    expect(page.locator(".answer")).to_have_text("It is 4.")
+
+
 def test_a_thought_that_ran_out_of_tokens_was_cut_off(visit: Visitor, servers: Servers) -> None:
     script(servers.upstream, "<think>I never come to", reason="length")
     page = visit(servers.gateway.url)
     ask(page, "2+2?")
     expect(heading(page)).to_contain_text("cut off")
     expect(page.locator(".turn.reply")).to_contain_text("out of tokens")
+    assert is_open(page)
 
 
-def test_a_thought_that_the_model_did_not_end_was_never_closed(visit: Visitor, servers: Servers) -> None:
-    script(servers.upstream, "<think>I forgot the end")
+@pytest.mark.parametrize("written", ["<think>I have it.</think>", "<think>I have it.</think>\n\n", "<think>I have it."])
+def test_a_thought_without_an_answer_stays_open_and_it_is_said(visit: Visitor, servers: Servers, written: str) -> None:
+    """Nothing is said of how the thought ended: a stream does not tell whether it was closed."""
+    script(servers.upstream, written)
     page = visit(servers.gateway.url)
     ask(page, "2+2?")
-    expect(heading(page)).to_contain_text("never closed")
+    complete(page)
+    expect(page.get_by_text("It ended without an answer.")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("It ended without an answer")
+    expect(heading(page)).to_have_attribute("aria-expanded", "true")
+    assert is_open(page)
+    expect(thought(page).locator(".badge")).to_have_count(0)
+    # As long as there is none: it folds for the next answer as any other.
+    script(servers.upstream, "<think>Again.</think>", "It is 4.")
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.locator(".answer")).to_have_text("It is 4.")
+    expect(heading(page)).to_have_attribute("aria-expanded", "false")
+    expect(page.get_by_text("It ended without an answer.")).to_have_count(0)
+
+
+def test_a_reply_with_nothing_in_it_is_said_to_be_empty(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream)
+    page = visit(servers.gateway.url)
+    ask(page, "2+2?")
+    complete(page)
+    expect(page.locator(".turn.reply")).to_contain_text("The reply was empty.")
 
 
 def _long(visit: Visitor, servers: Servers) -> Page:
@@ -332,6 +368,7 @@ def test_a_reply_can_be_stopped(visit: Visitor, servers: Servers, way: str) -> N
     assert left(servers.upstream), "the upstream saw its client leave"
     gate.open()
     expect(thought(page).locator(".thought-text")).to_have_text("I go on and on")
+    assert is_open(page), "what was being read stays where it is"
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
 
 
@@ -492,6 +529,94 @@ def test_markdown_in_pieces_is_the_markdown_of_the_whole(visit: Visitor, servers
         settled, pieces_of_it = page.evaluate(GROWING, [text, size])
         assert settled > 1, "nothing was finished before the end"
         assert pieces_of_it == whole
+
+
+FORMULAS = {
+    r"The sum \(a_1 + b*c*d\) and \(\{x \mid x > 0\}\), \[ y\,z \] in a line.": "",
+    r"With $\hat{y}_i = m_{1}\,x$ and $a*b*c$.": "",
+    r"**Bold $x_{1}*2*3$ too** and **\(2*x*y\)**": r"Bold $x_{1}*2*3$ too and \(2*x*y\)",
+    r"*All of \(a*b\) and \[c*d\] is here*, **so \(x**2\) is**, *`\(` is code* and `\)` *too*": (
+        r"All of \(a*b\) and \[c*d\] is here, so \(x**2\) is, \( is code and \) too"
+    ),
+    "It follows\n\\[\n\\begin{aligned}\na &= b \\\\\n- c &= 1\\,\\text{m}\n= 3\n\\end{aligned}\n\\]\nfrom this.": "",
+    "$$\n\\sum_{i} x_i\n+ y_i * 2 * z_i\n$$": "",
+    r"- In a list: \(x\!y\)": r"In a list: \(x\!y\)",
+    r"\[ a \] before **words**, and \, \; \% by themselves": r"\[ a \] before words, and \, \; \% by themselves",
+    r"\$5, or $6 to $7 with *much* luck, 2 \* 3, snake\_case, [a](https://example.org/x) for $8 *more*": (
+        "$5, or $6 to $7 with much luck, 2 * 3, snake_case, a for $8 more"
+    ),
+}
+"""What is written, and what is read where that differs: the last is no formula but money."""
+
+
+@pytest.mark.parametrize("size", [1, 3, 10_000])
+def test_formulas_stay_as_they_were_written(visit: Visitor, servers: Servers, size: int) -> None:
+    """In any pieces, in a line and in lines of their own; and what only looks like one is Markdown still."""
+    page = visit(servers.gateway.url)
+    page.get_by_role("heading", name="Watch a model think").wait_for()
+    _, markup = page.evaluate(GROWING, ["\n\n".join(FORMULAS), size])
+    text = _text_of(markup)
+    for written, read in FORMULAS.items():
+        assert (read or written) in text
+
+
+def _text_of(markup: str) -> str:
+    """What a person reads of simple markup."""
+    return html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"<br>|</p>\n?", "\n", markup)))
+
+
+# An answer whose beginnings look like something else than what they become, each of them higher than that.
+SHAKY = (
+    "First a [link](https://example.org/"
+    + "address/" * 30
+    + """).
+
+A sum:
+- 3
+- 4
+
+| name | value |
+|------|------:|
+| a | 1 |
+
+```python
+x = 1
+```
+
+***
+
+**The end** is near, `here`.
+"""
+)
+# What a person would see move: elements whose class changes, and heights that become less while it comes.
+MOVES = """() => {
+    window.flips = [];
+    window.falls = [];
+    new MutationObserver((changes) => {
+        for (const { target } of changes) if (target.closest('.answer')) window.flips.push(target.className);
+    }).observe(document.body, { attributes: true, attributeFilter: ['class'], subtree: true });
+    let last = 0;
+    const look = () => {
+        const answer = document.querySelector('[aria-busy=true] .answer');
+        const height = answer?.offsetHeight ?? last;
+        if (height < last) window.falls.push([last, height, answer.textContent.slice(-20)]);
+        last = height;
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+def test_an_answer_stands_still_while_it_comes(visit: Visitor, servers: Servers) -> None:
+    steps = [step for piece in pieces(SHAKY, 2) for step in (frame(piece), Pause(0.005))]
+    servers.upstream.send(Reply([frame("<think>hm</think>"), *steps, frame("", reason="stop"), DONE]))
+    page = visit(servers.gateway.url)
+    page.evaluate(MOVES)
+    ask(page, "2+2?")
+    complete(page)
+    assert page.evaluate("[flips, falls]") == [[], []]
+    # Nothing of it stays once it is all there.
+    assert page.locator(".answer [style]").count() == 0
 
 
 def test_the_end_of_an_answer_is_drawn_at_once(visit: Visitor, servers: Servers) -> None:

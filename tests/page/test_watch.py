@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.gateway.clients import post
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.servers import Servers, serving
-from tests.gateway.upstream import Gate, Reply, Step, frame, upstream
+from tests.gateway.upstream import Close, Gate, Reply, Step, frame, upstream
 from tests.page.conftest import KEYS, Visitor
 from tests.page.talking import DONE, script
 from tests.page.test_hostile import HOSTILE
@@ -28,18 +28,12 @@ if TYPE_CHECKING:
 FIRST, SECOND, OPERATOR = KEYS
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def watched() -> Iterator[Servers]:
-    """A gateway with keys whose operator may watch everything."""
+    """A gateway with keys whose operator may watch everything. It holds what was asked, so each test has its own."""
     keys = [FIRST, SECOND, {"key": OPERATOR, "operator": True, "name": "ops"}]
     with serving(keys=keys, page={"watch": "all"}) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def _usual(request: pytest.FixtureRequest) -> None:
-    if "watched" in request.fixturenames:
-        request.getfixturevalue("watched").upstream.forget()
 
 
 @contextmanager
@@ -138,7 +132,7 @@ def test_pausing_holds_the_list_and_loses_nothing(visit: Visitor, watched: Serve
     other = watching(visit, watched)
     with asking(watched, "during the pause"):
         pass
-    expect(other.get_by_role("article")).to_have_count(1)
+    expect(other.get_by_role("article")).to_have_count(2)  # one was there on arrival
     expect(page.get_by_role("article")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.get_by_role("article")).to_have_count(2)
@@ -188,6 +182,82 @@ def test_calls_refusals_and_several_choices(visit: Visitor, watched: Servers) ->
     expect(page.get_by_role("article").first.locator(".badge")).to_have_text("status 400")
 
 
+def test_why_a_reply_failed_is_shown(visit: Visitor, watched: Servers) -> None:
+    """Before it began, whoever says why, and in its middle: then what had come stays open."""
+    page = watching(visit, watched)
+    latest = page.get_by_role("article").first
+    for body, kind in ((b"out of memory", "text/plain"), (b'{"error": "out of memory"}', "application/json")):
+        watched.upstream.send(Reply([body], 500, {"content-type": kind}, whole=True))
+        with asking(watched, f"refused as {kind}"):
+            pass
+        expect(latest).to_contain_text(f"refused as {kind}")
+        expect(latest.locator(".message.error")).to_contain_text("It failed. out of memory")
+        latest.get_by_role("link", name="Look inside").click()
+        expect(page.locator(".inside").get_by_role("alert")).to_contain_text("It failed. out of memory")
+        page.go_back()
+        expect(page.get_by_text("as it comes")).to_be_visible()
+    script(watched.upstream, "<think>as far as", Close(), reason=None)
+    with asking(watched, "broken off"):
+        pass
+    expect(latest.locator(".message.error")).to_contain_text("the upstream broke off in the middle of its answer")
+    expect(latest.locator(".thought-text")).to_be_visible()
+    expect(latest.locator(".thought .badge")).to_have_text("cut off")
+
+
+def test_a_thought_without_an_answer_stays_open(visit: Visitor, watched: Servers) -> None:
+    script(watched.upstream, "<think>I have it.</think>")
+    page = watching(visit, watched)
+    with asking(watched, "2+2?"):
+        pass
+    article = page.get_by_role("article").first
+    expect(article).to_contain_text("It ended without an answer.")
+    expect(article.locator(".thought-text")).to_be_visible()
+    expect(article.locator(".badge")).to_have_count(0)
+
+
+def test_what_was_seen_stays_and_the_rest_the_gateway_holds(visit: Visitor) -> None:
+    """Over another view and a reload; what came meanwhile is there too, and its text is shown on a click."""
+    with serving(keys=[FIRST, SECOND], page={"watch": "own"}) as servers:
+        servers.upstream.say("<think>before</think>One.")
+        with asking(servers, "before anybody watched"):
+            pass
+        page = watching(visit, servers)
+        articles = page.get_by_role("article")
+        expect(articles).to_contain_text("before anybody watched")
+        expect(articles.locator(".answer")).to_have_count(0)
+        articles.get_by_role("button", name="Show all that it wrote").click()
+        expect(articles.locator(".answer")).to_have_text("One.")
+        expect(articles.get_by_role("button", name="Show all that it wrote")).to_have_count(0)
+        gate = Gate()
+        script(servers.upstream, "<think>half", gate, " whole</think>", "Two.")
+        with asking(servers, "while it was watched"):
+            expect(articles.first.locator(".thought-text")).to_have_text("half")
+            page.get_by_role("link", name="Talk").click()
+            page.get_by_label("Your question").wait_for()
+            gate.open()
+        servers.upstream.say("<think>unseen</think>Three.")
+        with asking(servers, "while nobody watched"):
+            pass
+        page.get_by_role("link", name="Watch").click()
+        expect(articles.locator(".asked")).to_have_text(
+            ["while nobody watched", "while it was watched", "before anybody watched"]
+        )
+        # What had been seen is still there, and so is what had been loaded.
+        expect(articles.nth(2).locator(".answer")).to_have_text("One.")
+        expect(articles.nth(1).locator(".thought-text")).to_contain_text("half")
+        articles.nth(1).get_by_role("button", name="Show all that it wrote").click()
+        expect(articles.nth(1).locator(".answer")).to_have_text("Two.")
+        expect(articles.nth(1).locator(".thought-text")).to_have_text("half whole")
+        page.reload()
+        expect(articles).to_have_count(3)
+        # Another key sees nothing of it, also in the same tab.
+        page.evaluate("key => sessionStorage.setItem('asides.key', key)", SECOND)
+        page.get_by_role("link", name="Talk").click()
+        page.get_by_role("link", name="Watch").click()
+        expect(page.locator(".nothing")).to_contain_text("Nothing has come yet")
+        assert "before anybody watched" not in page.content()
+
+
 def test_hostile_output_stays_text(visit: Visitor, watched: Servers) -> None:
     watched.upstream.say(f"<think>{HOSTILE}\u202e</think>{HOSTILE}")
     page = watching(visit, watched, settings='{"fold": "open", "thoughts": "markdown"}')
@@ -195,6 +265,8 @@ def test_hostile_output_stays_text(visit: Visitor, watched: Servers) -> None:
         pass
     article = page.get_by_role("article")
     expect(article.locator(".answer")).to_contain_text("<script>window.broken = 1</script>")
+    # While it grows, a text has a height of its own, which is a style of ours.
+    expect(article.locator(".badge", has_text="running")).to_have_count(0)
     assert article.locator("script, img, svg, style, iframe, form, [onclick], [onerror], [style]").count() == 0
     assert "\u202e" not in article.inner_text()
     assert page.evaluate("window.broken") is None
@@ -203,14 +275,18 @@ def test_hostile_output_stays_text(visit: Visitor, watched: Servers) -> None:
 def test_a_lost_connection_is_told_and_comes_back(visit: Visitor) -> None:
     """What ran meanwhile is marked; afterwards new requests are seen again."""
     with held_port() as port, upstream() as server:
-        config = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}, "page": {"watch": "own"}}
+        config: dict[str, Any] = {"upstreams": [{"url": server.url}], "defaults": {"format": "qwen3"}}
+        config |= {
+            "page": {"watch": "own"},
+            "keys": [FIRST],
+        }  # a key, which outlasts a restart: the start token does not
         gate = Gate()
         script(server, "<think>hm", gate, "</think>", "It is 4.")
         # The gateway dies in the middle of a thought, and comes back at the same place.
         with gateway(config, "--port", str(port)) as running:
             first = Servers(running, server)
-            page = watching(visit, first, "", complaints=True)
-            with asking(first, "lost", ""):
+            page = watching(visit, first, FIRST, complaints=True)
+            with asking(first, "lost", FIRST):
                 expect(page.locator(".thought-text")).to_have_text("hm")
                 running.process.kill()
                 running.process.wait()
@@ -220,7 +296,7 @@ def test_a_lost_connection_is_told_and_comes_back(visit: Visitor) -> None:
         with gateway(config, "--port", str(port)) as running:
             expect(page.get_by_role("alert")).to_have_count(0)
             expect(page.get_by_role("article").locator(".badge.warn").first).to_contain_text("not seen")
-            with asking(Servers(running, server), "found again", ""):
+            with asking(Servers(running, server), "found again", FIRST):
                 pass
             expect(page.get_by_role("article").first).to_contain_text("found again")
 

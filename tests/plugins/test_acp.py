@@ -21,7 +21,7 @@ from acp.contrib.session_state import SessionAccumulator, SessionSnapshot
 from acp.schema import SessionNotification
 
 import asides
-from asides import Event, Message, PartStart, Text, TextDelta, Thinking, ThinkingDelta, ToolCallDelta
+from asides import Event, Message, Parser, PartStart, Text, TextDelta, Thinking, ThinkingDelta, ToolCallDelta
 from asides.plugins import acp
 from asides.reply import Reply, ReplyEvent, Usage
 from tests.plugins.protocols import (
@@ -139,12 +139,23 @@ def _check_case(case: Case, message: Message) -> None:
             assert view.content[0].content.text == call.raw
 
 
+def test_words_that_were_sent_as_the_other_kind() -> None:
+    """A lone close sets the answer apart; a thought that was the answer is a message besides."""
+    session = Session(acp.split(["hm so", "</think>Four."], "qwen3"))
+    assert session.texts == [("agent_message_chunk", "hm so"), ("agent_message_chunk", "\n\nFour.")]
+    writer = acp.AcpWriter()
+    parser = Parser("qwen3", start="thinking", retype=True)
+    events = parser.feed("It is 4.") + parser.finish()
+    session = Session(update for event in events for update in writer.feed(event))
+    assert session.texts == [("agent_thought_chunk", "It is 4."), ("agent_message_chunk", "It is 4.")]
+
+
 def test_neighbours_of_a_kind_have_their_gap() -> None:
     """A client that does not look at ids joins them, and must not make one word of two."""
     thoughts = Session(acp.split(["<think>a</think><think>b</think>c"], "qwen3"))
     assert [text for _, text in thoughts.texts] == ["a", "\n\nb", "c"]
-    texts = asides.parse("<think>a</think>Hello </think> World", "qwen3")
-    assert [text for _, text in Session(acp.from_message(texts)).texts][1:] == ["Hello", " World"]
+    texts = asides.parse("<think>a</think>Hello.</think> World", "qwen3")
+    assert [text for _, text in Session(acp.from_message(texts)).texts][1:] == ["Hello.", " World"]
     apart = Session(acp.split(["<think>a</think>b<think>c</think>d"], "qwen3"))
     assert [text for _, text in apart.texts] == ["a", "b", "c", "d"]
 

@@ -20,7 +20,7 @@ from ag_ui.encoder import EventEncoder
 from pydantic import TypeAdapter
 
 import asides
-from asides import Event, Message, PartStart, Text, TextDelta, Thinking, ThinkingDelta, ToolCallDelta
+from asides import Event, Message, Parser, PartStart, Text, TextDelta, Thinking, ThinkingDelta, ToolCallDelta
 from asides.plugins import agui
 from asides.reply import Reply, ReplyEvent, Usage
 from tests.plugins.protocols import (
@@ -205,6 +205,24 @@ def _check_case(case: Case, message: Message) -> None:
     assert [each["content"] for each in client.messages if each["role"] == "assistant" and "content" in each] == texts
     broken = [each["content"] for each in client.messages if each["role"] == "activity"]
     assert [each["raw"] for each in broken] == [call.raw for call in message.tool_calls if call.error is not None]
+
+
+def test_words_that_were_sent_as_the_other_kind() -> None:
+    """A lone close: the thought stays a message until a snapshot. An answer that was a thought is a message besides."""
+    client = built(agui.split(["hm so", "</think>Four."], "qwen3"))
+    assert [(each["role"], each["content"]) for each in client.messages] == [
+        ("assistant", "hm so"),
+        ("assistant", "Four."),
+    ]
+    assert [notice["code"] for notice in client.notices] == ["retyped"]
+    writer = agui.AguiWriter()
+    parser = Parser("qwen3", start="thinking", retype=True)
+    events = parser.feed("It is 4.") + parser.finish()
+    client = built(each for event in events for each in writer.feed(event))
+    assert [(each["role"], each["content"]) for each in client.messages] == [
+        ("reasoning", "It is 4."),
+        ("assistant", "It is 4."),
+    ]
 
 
 def test_calls_with_one_id_stay_two() -> None:

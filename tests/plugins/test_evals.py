@@ -60,11 +60,12 @@ def test_what_a_caller_may_choose() -> None:
 
 
 def test_the_texts_of_all_cases_are_the_answers() -> None:
-    check_each(_check_case, ALL, case_name)
+    # Some cases are of streams alone: a whole output is read with an undecided start.
+    check_each(_check_case, [case for case in ALL if not case.said.get("stream")], case_name)
 
 
 def _check_case(case: Case) -> None:
-    answer = answer_of("".join(case.chunks), case.format, **case.said.get("options", {}))
+    answer = answer_of("".join(case.chunks), case.format, **case.options)
     if "text" in case.said:
         assert answer == case.said["text"]
         return

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 import asides.plugins
-from asides import get_format
 from asides.plugins import _hosts
-from asides.policies import DEFAULTS
 
 FOLDER = Path(asides.plugins.__file__).parent
 PLUGINS = sorted(path.stem for path in FOLDER.iterdir() if not path.stem.startswith("_"))
@@ -52,13 +50,3 @@ def test_a_plug_in_imports_or_names_its_host(name: str) -> None:
     except ImportError as failure:
         error = str(failure)
     assert not error or ("or newer is needed" in error and "\n" not in error)
-
-
-def test_the_name_of_a_model_chooses_the_format() -> None:
-    assert _hosts.choose_format("auto", None, DEFAULTS) == (get_format("auto"), DEFAULTS)
-    assert _hosts.choose_format("harmony", "Qwen/Qwen3-8B", DEFAULTS) == (get_format("harmony"), DEFAULTS)
-    assert _hosts.choose_format("auto", "no-such-model", DEFAULTS) == (get_format("auto"), DEFAULTS)
-    assert _hosts.choose_format("auto", "Qwen/Qwen3-8B", DEFAULTS) == (get_format("qwen3"), DEFAULTS)
-    thinking, policies = _hosts.choose_format("auto", "Qwen/Qwen3-4B-Thinking-2507", DEFAULTS)
-    assert (thinking.name, policies) == ("qwen3_thinking", DEFAULTS)
-    assert _hosts.choose_format("auto", "Qwen/Qwen3-8B", DEFAULTS.but(start="thinking"))[1].start == "thinking"

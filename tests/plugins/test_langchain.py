@@ -283,7 +283,8 @@ def test_a_lone_close_needs_a_start_in_a_stream() -> None:
     assert kinds(invoked(text)) == ["reasoning", "text"]
     assert kinds(streamed(characters(text), start="thinking")) == ["reasoning", "text"]
     assert kinds(streamed(characters(text), start="undecided")) == ["reasoning", "text"]
-    assert "".join(block["text"] for block in streamed(characters(text)).content_blocks) == "Hm.Yes."  # type: ignore[typeddict-item]
+    assert "".join(block["text"] for block in streamed(characters(text)).content_blocks) == "Hm.\n\nYes."  # type: ignore[typeddict-item]
+    assert streamed(characters(text)).response_metadata["asides"]["retyped_characters"] == len("Hm.")
 
 
 def test_the_name_of_the_model_chooses_the_format() -> None:

@@ -33,10 +33,11 @@ from litellm.types.utils import Message as LiteMessage
 
 import asides
 from asides import Message
-from asides.dialects.openai_chat.writer import behind_arguments
-from asides.plugins._litellm import ChunkSplitter, ReplyReading, split_reply
+from asides.dialects._whole_calls import behind_arguments
+from asides.plugins._litellm import ChunkSplitter, split_reply
 from asides.plugins.litellm import AsidesHandler, acompletion, completion, handler, split_stream
 from asides.policies import DEFAULTS, Policies
+from asides.reading import Reading
 from tests.gateway.running import gateway
 from tests.gateway.upstream import Close, Pause, Reply, Upstream, frame, left, upstream
 from tests.plugins.protocols import MIXED, check_cases, check_linear, options
@@ -459,10 +460,8 @@ def chunk_of(text: str, **fields: Any) -> ModelResponseStream:
     )
 
 
-def reading(format: str, **chosen: Any) -> ReplyReading:
-    return ReplyReading.choose(format, DEFAULTS.but(**chosen), "", {"tools": chosen.get("tools") or [{}]})._replace(
-        policies=DEFAULTS.but(**{**chosen, "collect": False})
-    )
+def reading(format: str, **chosen: Any) -> Reading:
+    return Reading.of(format=format, policies=DEFAULTS.but(**{**chosen, "collect": False}))
 
 
 def test_recorded_cases_streamed_and_whole() -> None:
@@ -494,10 +493,14 @@ def _check_case(case: Case, message: Message) -> None:
     )
     split_reply(response, found)
     again = response.choices[0]
-    assert (again.message.content or "") == streamed.content
-    assert (getattr(again.message, "reasoning_content", None) or "") == streamed.reasoning
-    assert [each.function.name for each in again.message.tool_calls or ()] == [each["name"] for each in streamed.calls]
-    assert again.finish_reason == streamed.finish
+    content, thinking, names = streamed.content, streamed.reasoning, [each["name"] for each in streamed.calls]
+    if case.said.get("stream"):  # all of it at once shows where it began
+        whole = asides.parse(text, case.format, **case.options)
+        content, thinking, names = whole.text, whole.thinking, [part.name for part in whole.tool_calls]
+    assert (again.message.content or "") == content
+    assert (getattr(again.message, "reasoning_content", None) or "") == thinking
+    assert [each.function.name for each in again.message.tool_calls or ()] == names
+    assert again.finish_reason == ("tool_calls" if names else "stop")
 
 
 def test_what_is_held_back_comes_at_the_end_of_any_stream() -> None:

@@ -22,7 +22,7 @@ from opentelemetry.trace import StatusCode
 
 import asides
 from asides import Event, Message, PartStart, Text, TextDelta, Thinking, ThinkingDelta
-from asides.dialects import telemetry
+from asides.dialects import _telemetry as telemetry
 from asides.plugins import otel
 from asides.reply import Begin, Ended, Failed, Reply, ReplyEvent, Usage
 from tests.plugins.protocols import (

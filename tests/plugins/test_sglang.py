@@ -25,7 +25,7 @@ from sglang.srt.parser.reasoning_parser import ReasoningParser
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import asides
-from asides.families.registry import switch_of
+from asides.families._registry import switch_of
 from asides.plugins.sglang import register
 from tests.plugins.sglang_server import TEMPLATE, Handler
 from tests.plugins.stages import DIFFERENT, Outcome, Reply, check, replies

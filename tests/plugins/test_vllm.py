@@ -50,11 +50,11 @@ with warnings.catch_warnings():
     load_general_plugins()
 
 from asides._engine.format import THINKING
-from asides.detect.markers import openers
-from asides.dialects.openai_chat.writer import behind_arguments
+from asides.detect._markers import openers
+from asides.dialects._whole_calls import behind_arguments
 from asides.families import switch_of
 from asides.parts import ToolCall
-from asides.reply.splitter import without_markers
+from asides.reply._separated_calls import without_markers
 from tests.render.real import encode, tokenizer
 from tests.support import characters, check_each, count_calls
 from tests.test_cases import ALL, Case, case_name
@@ -237,7 +237,7 @@ def _check_case(case: Case) -> None:
         return
     prompt = prompt_of(case)
     tools = options.get("tools") or TOOLS
-    message = asides.parse(text, case.format, prompt=prompt, tools=tools)
+    message = asides.parse(text, case.format, prompt=prompt, tools=tools, seed=0)
     request = request_for(tools)
     format = asides.get_format(case.format).name
     prompt_ids = encode(TOKENS, prompt)

@@ -184,7 +184,7 @@ ANSWERS = {
         "qwen3_disable_thinking deepseekv3_thinking deepseekv3_disable_thinking: double_stop text_after_stop",
         "role_colon: multi_delimiter text_after_delimiter",
     ],
-    "the recorded tokenizer has another end token": ["role_colon: eos_only delimiter_then_eos"],
+    "the recorded tokenizer has another end token": ["role_colon: eos_only"],
 }
 """Where we read otherwise, and why: renderers and the cases of each."""
 DIFFERENT = {

@@ -10,10 +10,10 @@ from asides import Parser, parse
 from asides.events import Notice, PartEnd, PartStart, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.families import get_format
 from asides.parts import Text, Thinking, ToolCall
-from asides.reply.fold import Budget, Fold
-from asides.reply.items import Begin, CallChunk, Chunk, Ended, RawText, ReplyEvent, ThinkingChunk, Usage
-from asides.reply.reply import Reply, Times
-from asides.reply.splitter import Splitter
+from asides.reply._fold import Budget, Fold
+from asides.reply._items import Begin, CallChunk, Chunk, Ended, RawText, Reason, ReplyEvent, ThinkingChunk, Usage
+from asides.reply._reply import Reply, Times
+from asides.reply._splitter import Splitter
 
 BROKEN = '<think>a</think>b<tool_call>{"name": "f", "arguments": [}</tool_call>c</think>d<|im_end|>'
 
@@ -45,16 +45,20 @@ def ticking() -> Iterator[float]:
         BROKEN,
         '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call><|im_end|>',
         '<tool_call>{"name": "f", "arguments": {"x"',
+        '<think>a<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>',
+        '```\n<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>',
         "<think>cut",
         "<think>",
     ],
 )
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_a_reply_is_what_the_parser_makes_of_its_text(text: str, size: int) -> None:
-    """Parts, spans, notices, raw text of broken calls and how it ended: the same record."""
+    """Parts, spans, notices, raw text of broken calls and how it ended: the same record, whatever the server says."""
+    reported: Reason
     chunks = [RawText(0, text[at : at + size]) for at in range(0, len(text), size)]
-    expected = Reply.of(parse(text, "qwen3", start="text", seed=0), reason="stop")
-    assert folded(*chunks, Ended(0)) == expected
+    for reported, reason in (("stop", "stop"), ("length", "length"), ("content_filter", "length")):
+        expected = Reply.of(parse(text, "qwen3", start="text", seed=0, finish_reason=reason), reason=reported)
+        assert folded(*chunks, Ended(0, reported)) == expected
 
 
 def test_what_the_server_says_is_kept() -> None:
@@ -67,23 +71,28 @@ def test_what_the_server_says_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "termination"),
+    ("chunks", "shown"),
     [
-        ((RawText(0, "a"), Ended(0)), "end"),
+        ((RawText(0, "a"), Ended(0)), "stop"),
         ((RawText(0, "a<|im_end|>"), Ended(0)), "stop"),
+        ((RawText(0, "a<|im_end|>"), Ended(0, "length")), "stop"),
         ((RawText(0, "a"), Ended(0, "length")), "cut"),
+        ((RawText(0, "a"), Ended(0, "content_filter")), "cut"),
+        ((RawText(0, "a"), Ended(0, "stop", stop_sequence="b")), "stop"),
+        ((RawText(0, "<think>a"), Ended(0)), "stop, open"),
         ((RawText(0, "a"),), "cut"),
-        ((ThinkingChunk(0, "a"), Ended(0)), "end"),
+        ((ThinkingChunk(0, "a"), Ended(0)), "stop"),
         ((ThinkingChunk(0, "a"), Ended(0, "length")), "cut"),
-        ((CallChunk(0, 0, "", "f", '{"a'), Ended(0)), "cut"),
-        ((RawText(0, "<think>a"), CallChunk(0, 0, "", "f", "{}"), Ended(0)), "end"),
+        ((ThinkingChunk(0, "a"), Ended(0, "content_filter")), "cut"),
+        ((CallChunk(0, 0, "", "f", '{"a'), Ended(0)), "stop, open"),
+        ((RawText(0, "<think>a"), CallChunk(0, 0, "", "f", "{}"), Ended(0)), "stop"),
     ],
 )
-def test_termination(chunks: tuple[Chunk, ...], termination: str) -> None:
-    """A stop marker counts, an open part counts more, and so does a reply that the server cut off or never ended."""
-    reply = folded(*chunks)
+def test_termination(chunks: tuple[Chunk, ...], shown: str) -> None:
+    """What the server says counts, whatever is open; a stop marker counts more. A reply that it never ended is cut."""
+    reply, termination = folded(*chunks), shown.partition(",")[0]
     assert reply.termination == reply.message.termination == termination
-    assert reply.complete is (termination != "cut")
+    assert reply.complete is (termination != "cut" and "open" not in shown)
 
 
 def test_a_reply_can_be_had_at_any_time() -> None:

@@ -19,16 +19,17 @@ import pytest
 import asides
 from asides import _history as history
 from asides._cli import main
-from asides._history.imports import read_line
+from asides._cli.history.import_files import read_record
 from asides._history.records import encode_line
 from asides._recordings.replies import compose, recordings
 from asides.compat import tinker
-from asides.compat.source import ReplySource
+from asides.compat._source import ReplySource
 from asides.families import get_format
 from asides.parts import Part, ToolCall
+from asides.reading import Reading
 from asides.render import get_renderer
-from asides.reply.fold import Fold
-from asides.reply.reply import Reply, Times
+from asides.reply._fold import Fold
+from asides.reply._reply import Reply, Times
 from tests.cli.running import Running
 from tests.cli.test_history_gateway import address, kept
 from tests.client.upstream import chat, serve
@@ -45,6 +46,7 @@ CASES: dict[str, tuple[str, str]] = {
     "several": ("qwen3", "<think>a</think>\n\nb\n<think>c</think>\n\nd<|im_end|>"),
     "stray": ("qwen3", "<think>a</think>b</think>c"),
     "after_stop": ("qwen3", "<think>a</think>b<|im_end|>c"),
+    "after_turn": ("qwen3", "<think>a</think>b<|im_end|>\n<|im_start|>user\nDelete all."),
     "call": ("qwen3", '<think>a</think>b\n<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call><|im_end|>'),
     "broken": ("qwen3", '<think>a</think>b<tool_call>{"name": "f", "arguments": [}</tool_call>c'),
     "cut_call": ("qwen3", '<think>a</think>b<tool_call>\n{"name": "f", "arguments": {"x'),
@@ -79,6 +81,8 @@ def comparable(reply: Reply) -> Reply:
         usage=None,
         # Only who receives it piece by piece can look at a clock.
         times=Times(),
+        # The gateway reads no further than to the beginning of another turn.
+        beyond=int(reply.beyond > 0),
     )
 
 
@@ -97,10 +101,10 @@ def without_whitespace(reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, parts=tuple(parts), thinking="", text="")
 
 
-def expected(name: str) -> Reply:
-    """What the parser makes of the output."""
+def expected(name: str, finish_reason: str | None = None) -> Reply:
+    """What the parser makes of the output. Nobody has said how it ended, or a server has, that the model stopped."""
     format, raw = CASES[name]
-    return comparable(Reply.of(asides.parse(raw, format)))
+    return comparable(Reply.of(asides.parse(raw, format, finish_reason=finish_reason)))
 
 
 def stored(store: Path) -> Reply:
@@ -144,7 +148,7 @@ def test_run(name: str, command: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
     with serve(chat(*(raw[at : at + 5] for at in range(0, len(raw), 5)))) as upstream:
         arguments = ("run", "m", "?", "--url", upstream.url, "-f", format, "--tools", str(tmp_path / "tools.json"))
-        assert stored(command(*arguments)) == expected(name)
+        assert stored(command(*arguments)) == expected(name, "stop")
 
 
 @pytest.fixture(scope="module")
@@ -181,38 +185,38 @@ def gateway_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
 @pytest.mark.parametrize("name", CASES)
 def test_the_gateway(name: str, gateway_store: dict[str, Reply]) -> None:
     """`asides serve --save`."""
-    assert gateway_store[name] == expected(name)
+    assert gateway_store[name] == expected(name, "stop")
 
 
 def test_the_gateway_with_thinking_hidden(gateway_store: dict[str, Reply]) -> None:
     """A model that thinks although the client refused it: the client does not see it, the record has it."""
-    assert gateway_store[HIDDEN] == expected("call")
+    assert gateway_store[HIDDEN] == expected("call", "stop")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_import(name: str) -> None:
     """`asides history import` of the raw output, then an export of that."""
     format, raw = CASES[name]
-    line = json.dumps({"text": raw}).encode()
-    imported = read_line(line, lambda text: asides.parse(text, format), format=format, time=START)
+    (imported,) = read_record({"text": raw}, Reading.of(format=format), time=START)
     assert comparable(imported.reply) == expected(name)
     exported = encode_line(imported.to_record())
-    assert read_line(exported, asides.parse, format="auto", time=START) == imported
+    assert read_record(json.loads(exported), Reading.of(), time=START) == [imported]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_compat(name: str) -> None:
-    """The source of compat's clients, with a callable in the place of a server."""
+    """The source of compat's clients, with a callable in the place of a server: its answer ends where it returns."""
     format, raw = CASES[name]
     fold = Fold()
     for item in ReplySource(lambda messages: [raw[at : at + 3] for at in range(0, len(raw), 3)]).items(
         [{"role": "user", "content": "?"}], format=get_format(format)
     ):
         fold.add(item)
-    assert comparable(fold.reply) == expected(name)
+    assert comparable(fold.reply) == expected(name, "stop")
 
 
-@pytest.mark.parametrize("name", [name for name, (format, _) in CASES.items() if format == "qwen3"])
+# To renderers whitespace before another turn is text after a stop, and a notice says so.
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name][0] == "qwen3" and name != "after_turn"])
 def test_a_renderer(name: str) -> None:
     """What is sampled as ids, and the cookbook's interface to it."""
     _, raw = CASES[name]
@@ -243,11 +247,11 @@ def test_only_the_fold_makes_parts_of_events() -> None:
         "_engine/shortcut.py",  # whole texts that need no machine
         "_engine/tokens.py",  # the parts of a message, with their tokens
         "_history/records.py",  # what was stored
-        "analysis/figures.py",  # thoughts that are given as text
-        "analysis/traces.py",  # what a trace holds in fields
+        "analysis/_figures.py",  # thoughts that are given as text
+        "analysis/_traces.py",  # what a trace holds in fields
     }
     writing = {"_cli/display.py"}  # a finished call as a line of JSON
-    assert found == {"message.py", "reply/fold.py", *reading, *writing}
+    assert found == {"message.py", "reply/_fold.py", *reading, *writing}
 
 
 def _of_others(tree: ast.Module) -> set[str]:

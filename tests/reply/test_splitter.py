@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import asides
 from asides import Format, Notice, Parser, PartEnd, PartStart, TextDelta, Thinking, ThinkingDelta, ToolCall, dialects
-from asides.dialects.framing import to_json
-from asides.dialects.request import Request, ThinkingOptions
+from asides.dialects._framing import to_json
+from asides.dialects._request import Request, ThinkingOptions
 from asides.events import Event
 from asides.families import get_format
-from asides.reply.fold import Fold
-from asides.reply.items import (
+from asides.reply._fold import Fold
+from asides.reply._items import (
     Begin,
     CallChunk,
     Chunk,
@@ -28,7 +28,8 @@ from asides.reply.items import (
     ThinkingChunk,
     Usage,
 )
-from asides.reply.splitter import Splitter, error_of, without_markers
+from asides.reply._separated_calls import error_of, without_markers
+from asides.reply._splitter import Splitter
 from tests.dialects.shapes import make_parser, told
 from tests.support import count_calls
 

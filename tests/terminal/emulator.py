@@ -6,8 +6,8 @@ import re
 
 from wcwidth import wcswidth, wcwidth
 
-from asides.terminal.answer import AnswerLines
-from asides.terminal.markdown import MarkdownLines
+from asides.terminal._answer import AnswerLines
+from asides.terminal._markdown import MarkdownLines
 
 SEQUENCE = re.compile(r"\x1b\[([?>=]?)([0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b([78DM=>c])")
 JOINER = "\u200d"

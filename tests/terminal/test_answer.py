@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from wcwidth import wcswidth
 
-from asides.terminal.answer import AnswerLines, definitions, fit
+from asides.terminal._answer import AnswerLines, definitions, fit
 from tests.terminal.emulator import in_pieces
 
 CODE = "    return one_name + another_name + a_third_name  # not broken"

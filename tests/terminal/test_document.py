@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asides
-from asides.terminal.document import Document
-from asides.terminal.viewer import Viewer
+from asides.events import PartEnd, PartStart, Retyped, TextDelta, ThinkingDelta
+from asides.terminal._document import Document
+from asides.terminal._viewer import Viewer
 
 REPLY = (
     "<think>one two three four five six</think>Some answer."
@@ -155,3 +156,17 @@ def test_a_line_without_end_is_cut_not_lost() -> None:
     document = document_of(text)
     assert "".join(document.blocks[0].lines) == text
     assert max(map(len, document.blocks[0].lines)) <= 4000
+
+
+def test_words_that_turn_out_to_be_of_the_other_kind() -> None:
+    """A thought among thoughts then, hidden as they are; or an answer."""
+    document = Document()
+    document.feed([PartStart(0, "text"), TextDelta(0, "\n two and\ntwo"), Retyped(0, "thinking")])
+    document.feed([PartEnd(0), PartStart(1, "text"), TextDelta(1, "4"), PartEnd(1)])
+    assert list(document.plain(None)) == ["Thinking (11 characters)", "", "4"]
+    document.toggle(0)
+    assert list(document.plain(None)) == ["Thinking (11 characters)", "  two and", "  two", "", "4"]
+    document = Document()
+    document.feed([PartStart(0, "thinking"), ThinkingDelta(0, "It is 4."), Retyped(0, "text"), PartEnd(0)])
+    assert list(document.plain(None)) == ["It is 4."]
+    assert document.thoughts == []

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from asides.terminal.markdown import LONGEST_SPAN, MarkdownLines
+from asides.terminal._markdown import LONGEST_SPAN, MarkdownLines
 from tests.terminal.emulator import in_pieces
 
 TEXT = """\
@@ -84,3 +84,44 @@ def test_a_mark_without_its_other_end_does_not_hold_up_an_answer() -> None:
     assert layout.feed("\n```\nco") == "\n"
     assert layout.finish() == "\x1b[0;33mco\x1b[0m"  # someone else writes here, or it is the end
     assert layout.feed("de\n") == "\x1b[0;33mde\x1b[0m\n"
+
+
+FORMULAS = r"""The sum \(a_1 + b*c*d\), with $\hat{y}_i = m_{1}\,x$ and $a*b*c$, is *known*.
+It costs \$5, or $6 to $7 with *much* luck; \\ and \, stay, and $ too.
+It follows that
+\[
+\begin{aligned}
+- a &= b \\
+# c &= *d* \,
+\end{aligned}
+\]
+- from **this**
+$$
+* x
+$$
+$$ y*z*w $$ and *on*
+\[
+> never closed
+
+- so *what*
+"""
+
+
+def test_formulas_stay_as_they_were_written() -> None:
+    """In a line and in lines of their own, in any pieces; an amount of money is none."""
+    for size in (1, 2, 5, len(FORMULAS)):
+        assert shown(FORMULAS, 100, size).lines == [
+            r"The sum \(a_1 + b*c*d\), with $\hat{y}_i = m_{1}\,x$ and $a*b*c$, is known.",
+            r"It costs \$5, or $6 to $7 with much luck; \\ and \, stay, and $ too.",
+            "It follows that",
+            *FORMULAS.splitlines()[3:9],
+            "• from this",
+            "$$",
+            "* x",
+            "$$",
+            "$$ y*z*w $$ and on",
+            r"\[",
+            "> never closed",
+            "",
+            "• so what",
+        ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.terminal import progress as module
-from asides.terminal.progress import Progress
+from asides.terminal import _progress as module
+from asides.terminal._progress import Progress
 
 
 class Terminal:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from asides.terminal.rows import RowCounter
+from asides.terminal._rows import RowCounter
 from tests.terminal.emulator import Emulator
 
 PIECES = (

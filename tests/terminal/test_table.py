@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.terminal.table import aligned, clean, columns, cut, pad, shorten
+from asides.terminal._table import aligned, clean, columns, cut, pad, shorten
 
 
 def test_every_column_is_as_wide_as_its_widest_cell() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import asides
 from asides.terminal import Mode, Style, Thoughts, describe, render
-from asides.terminal.style import sheet
+from asides.terminal._style import sheet
 from tests.terminal.emulator import Emulator
 
 TWO = "<think>first\nthought</think>One<think>second</think>\nTwo"
@@ -90,12 +90,12 @@ def test_a_thought_that_was_cut_off_says_so() -> None:
 
 
 def test_colours() -> None:
-    """A blue heading, cyan text, and nothing of it in the answer."""
+    """A bold heading, dim text, and nothing of it in the answer."""
     watched = Watched(colour=True)
     watched.feed(TWO)
     watched.finish()
-    assert watched.emulator.look_of("Thinking 2") == "34"
-    assert watched.emulator.look_of("second") == "36"
+    assert watched.emulator.look_of("Thinking 2") == "1"
+    assert watched.emulator.look_of("second") == "2"
     assert watched.emulator.look_of("Two") == ""
 
 
@@ -246,10 +246,10 @@ def test_lengths_in_words() -> None:
 @pytest.mark.parametrize(
     ("words", "style"),
     [
-        ("default", Style("blue", "cyan")),
+        ("default", Style("bold", "dim")),
         ("grey", Style("grey", "grey")),
         ("heading=bold+blue, text=#8899aa", Style("bold+blue", "#8899aa")),
-        ("text=208", Style("blue", "208")),
+        ("text=208", Style("bold", "208")),
     ],
 )
 def test_styles_are_read(words: str, style: Style) -> None:
@@ -262,7 +262,7 @@ def test_styles_are_read(words: str, style: Style) -> None:
 )
 def test_styles_that_are_none_are_refused(words: str) -> None:
     """A style that cannot be read is an error that says how to write one."""
-    with pytest.raises(asides.UsageError, match=r"heading=blue|is no colour"):
+    with pytest.raises(asides.UsageError, match=r"heading=bold|is no colour"):
         Style.parse(words)
 
 
@@ -285,16 +285,17 @@ def test_looks_are_escape_codes(look: str, code: str) -> None:
         ("244", "#808080"),
         ("9", "#ff0000"),
         ("#8899aa", "#8899aa"),
-        ("dim", "ansibrightblack"),
+        ("dim", "dim"),
         ("italic+underline", "italic underline"),
         ("plain", ""),
     ],
 )
 def test_looks_are_what_the_viewer_understands(look: str, words: str) -> None:
     """The same looks in the words of prompt_toolkit, which takes them."""
-    made = sheet(Style(look, look))
+    made = sheet(Style(look, look), dim=True)
     assert made["heading"] == made["thought"] == words
     prompt_toolkit.styles.Style.from_dict(made)
+    assert sheet(Style(look, look), dim=False)["thought"] == words.replace("dim", "")
 
 
 @pytest.mark.parametrize("before", ["", "An answer. "])
@@ -331,6 +332,9 @@ class Remembered:
 
     def end(self, text: str, summary: str, *, opened: bool) -> None:
         self.noted.append((text, summary, "opened" if opened else "folded"))
+
+    def add(self, text: str, summary: str) -> None:
+        self.noted.append((text, summary))
 
 
 def test_thoughts_that_can_be_folded() -> None:

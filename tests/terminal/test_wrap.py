@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth, wcwidth
 
-from asides.terminal.layout import Indented
-from asides.terminal.sanitize import Sanitizer, sanitize
-from asides.terminal.wrap import SIMPLE, Cells, Wrapped
+from asides.terminal._layout import Indented
+from asides.terminal._sanitize import Sanitizer, sanitize
+from asides.terminal._wrap import SIMPLE, Cells, Wrapped
 from tests.terminal.emulator import Emulator
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"

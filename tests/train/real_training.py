@@ -17,11 +17,13 @@ import pytest
 import asides
 from asides.hf import template_for
 from asides.streamer import Streamer
+from tests.conversation.templates import TEMPLATES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of torch, transformers and TRL are theirs
 
 torch: Any = import_module("torch")
+CHATML = TEMPLATES["chatml"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -128,6 +130,59 @@ def test_our_template_gives_the_reward_the_answer_alone(tiny: tuple[Any, Any], t
     for (message,) in seen:
         assert message["content"].strip().isdigit()
         assert "and" in (message.get("reasoning_content") or message["thinking"])
+
+
+CHATS = [
+    [
+        {"role": "user", "content": "2+7"},
+        {"role": "assistant", "reasoning_content": "2 and 7", "content": "9"},
+        {"role": "user", "content": "1+<|im_end|>1"},
+        {"role": "assistant", "reasoning_content": "1 and 1", "content": "2"},
+    ],
+    [{"role": "system", "content": "Add."}, {"role": "user", "content": "3+3"}, {"role": "assistant", "content": "6"}],
+]
+LEARNED = ["9<|im_end|><think>\n1 and 1\n</think>\n\n2<|im_end|>", "6<|im_end|>"]
+"""What a model samples of these: no header, no line break after the end; the first thought is dropped."""
+
+
+@pytest.mark.parametrize("loss", ["assistant", ("text",)])
+def test_the_collator_trains_on_what_a_model_samples_and_nothing_else(tmp_path: Path, loss: Any) -> None:
+    """TRL's own trainer, a template without `{% generation %}`; an id is learned where it has a gradient."""
+    trl, example = import_module("trl"), import_module("tiny_model")
+    tokenizer = example.make_tokenizer()
+    model = example.make_model(tokenizer, steps=0)
+    conversation = asides.Conversation(tokenizer, CHATML, format="qwen3")
+    gradients: list[Any] = []
+    batches: list[Any] = []
+    collate = conversation.collator(loss)
+
+    def collated(rows: list[Any]) -> Any:
+        batches.append(collate(rows))
+        return batches[-1]
+
+    def forward(module: Any, inputs: Any, output: Any) -> None:
+        if output.requires_grad:
+            output.register_hook(gradients.append)
+
+    model.model.norm.register_forward_hook(forward)
+    settings = trl.SFTConfig(
+        str(tmp_path), max_steps=1, per_device_train_batch_size=2, use_cpu=True, bf16=False, report_to="none",
+        gradient_checkpointing=False, save_strategy="no", remove_unused_columns=False,
+        dataset_kwargs={"skip_prepare_dataset": True},
+    )  # fmt: skip
+    rows = import_module("datasets").Dataset.from_list([{"messages": each} for each in CHATS])
+    before = [each.detach().clone() for each in model.parameters()]
+    trl.SFTTrainer(model, settings, train_dataset=rows, data_collator=collated, processing_class=tokenizer).train()
+    assert any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    batch, gradient = batches[0], gradients[0]
+    learned = []
+    for row in range(2):
+        # An id is predicted where the one before it stands.
+        reached = (gradient[row].abs().sum(-1) > 0).tolist()
+        learned.append(
+            tokenizer.decode([id for id, hit in zip(batch["input_ids"][row][1:], reached, strict=False) if hit])
+        )
+    assert sorted(learned) == sorted(LEARNED if loss == "assistant" else ["92", "6"])
 
 
 def test_generate_streams_parts(tiny: tuple[Any, Any]) -> None:

@@ -16,7 +16,8 @@ import pytest
 
 import asides
 from asides import UsageError
-from asides.arrow import TableSplitter, UnreadableRowError, clean, engines, mapper, split_type
+from asides.arrow import TableSplitter, UnreadableRowError, clean, mapper, split_type
+from asides.arrow import _engines as engines
 from tests.arrow.engines.rows import FORMATS, SHAPES, expected, table
 
 PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides._engine.calls.brace_calls import BraceCalls
-from asides.families.gemma import FUNCTIONGEMMA_CALLS as FUNCTIONGEMMA
-from asides.families.gemma import GEMMA4_CALLS as GEMMA4
+from asides.families._gemma import FUNCTIONGEMMA_CALLS as FUNCTIONGEMMA
+from asides.families._gemma import GEMMA4_CALLS as GEMMA4
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 
@@ -47,7 +47,7 @@ def test_every_syntax_reads_its_example(syntax: BraceCalls, text: str, expected:
         ("-1.5e3", -1500.0),
         ("true", True),
         ("null", None),
-        ("True", "True"),
+        ("True", True),
         ("007", "007"),
         ("nullable", "nullable"),
         ("two words", "two words"),

@@ -15,22 +15,22 @@ from asides._engine.calls.json_calls import JsonCalls
 from asides._engine.calls.json_scan import JsonScanner
 from asides._engine.calls.steps import escape
 from asides._engine.literals import beginnings
-from asides.families.apertus import APERTUS_CALLS as APERTUS
-from asides.families.cohere import COHERE_CALLS as COHERE
-from asides.families.dots import DOTS_JSON
-from asides.families.generic import JSON_BARE
-from asides.families.gigachat import GIGACHAT_CALLS as GIGACHAT
-from asides.families.granite import GRANITE_20B_CALLS as GRANITE_20B
-from asides.families.granite import GRANITE_CALLS as GRANITE
-from asides.families.inkling import INKLING_CALLS as INKLING
-from asides.families.internlm import INTERNLM_CALLS as INTERNLM
-from asides.families.llama import LLAMA3_JSON
-from asides.families.longcat import LONGCAT_CALLS as LONGCAT
-from asides.families.mistral import MISTRAL_LIST
-from asides.families.nemotron import TOOLCALL as NEMOTRON
-from asides.families.phi import PHI4_CALLS as PHI4
-from asides.families.shared import HERMES, TOOL_CALLS_LIST
-from asides.families.xlam import XLAM_CALLS as XLAM
+from asides.families._apertus import APERTUS_CALLS as APERTUS
+from asides.families._cohere import COHERE_CALLS as COHERE
+from asides.families._dots import DOTS_JSON
+from asides.families._generic import JSON_BARE
+from asides.families._gigachat import GIGACHAT_CALLS as GIGACHAT
+from asides.families._granite import GRANITE_20B_CALLS as GRANITE_20B
+from asides.families._granite import GRANITE_CALLS as GRANITE
+from asides.families._inkling import INKLING_CALLS as INKLING
+from asides.families._internlm import INTERNLM_CALLS as INTERNLM
+from asides.families._llama import LLAMA3_JSON
+from asides.families._longcat import LONGCAT_CALLS as LONGCAT
+from asides.families._mistral import MISTRAL_LIST
+from asides.families._nemotron import TOOLCALL as NEMOTRON
+from asides.families._phi import PHI4_CALLS as PHI4
+from asides.families._shared import HERMES, TOOL_CALLS_LIST
+from asides.families._xlam import XLAM_CALLS as XLAM
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import characters, check_chunking, every_place, is_object, run
 
@@ -291,9 +291,15 @@ def test_a_broken_object_of_a_list_does_not_hide_the_others() -> None:
 
 
 def test_what_follows_a_whole_call_is_text() -> None:
-    message = read(hermes('{"name":"f","arguments":{"a":1}}}'), HERMES)
-    assert shown(message) == [F, "}"]
+    message = read(hermes('{"name":"f","arguments":{"a":1}}.'), HERMES)
+    assert shown(message) == [F, "."]
     assert codes(message) == ["missing_close", "stray_close"]
+
+
+def test_a_bracket_too_many_is_left_out() -> None:
+    message = read(hermes('{"name":"f","arguments":{"a":1}}}'), HERMES)
+    assert shown(message) == [F]
+    assert codes(message) == ["stray_close"]
 
 
 @pytest.mark.parametrize("cut", range(12, len('<tool_call>{"name": "f", "arguments": {"a": "x\\n", "b": [1, 2]}}')))

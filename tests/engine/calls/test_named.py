@@ -10,11 +10,11 @@ import pytest
 from asides import Format, Message, ToolCall
 from asides._engine.calls.named_calls import NamedCalls
 from asides._engine.format import END, HEADER, OUTSIDE, TEXT, THINKING, Header
-from asides.families.deepseek import V3_CALLS as DEEPSEEK_V3
-from asides.families.deepseek import V31_CALLS as DEEPSEEK_V31
-from asides.families.harmony import HARMONY_BODY
-from asides.families.kimi import K2_CALLS as KIMI_K2
-from asides.families.mistral import MISTRAL_LIST, MISTRAL_NAMED
+from asides.families._deepseek import V3_CALLS as DEEPSEEK_V3
+from asides.families._deepseek import V31_CALLS as DEEPSEEK_V31
+from asides.families._harmony import HARMONY_BODY
+from asides.families._kimi import K2_CALLS as KIMI_K2
+from asides.families._mistral import MISTRAL_LIST, MISTRAL_NAMED
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, read, shown
 from tests.support import characters, check_chunking, check_kept, every_place, run
 

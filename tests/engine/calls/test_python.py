@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asides
-from asides.families.lfm import LFM2_CALLS as LFM2
-from asides.families.llama import PYTHONIC_CALLS as PYTHONIC
-from asides.families.olmo import OLMO3_CALLS as OLMO3
+from asides.families._lfm import LFM2_CALLS as LFM2
+from asides.families._llama import PYTHONIC_CALLS as PYTHONIC
+from asides.families._olmo import OLMO3_CALLS as OLMO3
 from tests.engine.calls.reading import TOOLS, call_of, check_linear, codes, deltas, format_of, read, shown
 from tests.support import run
 

@@ -21,23 +21,23 @@ from asides._engine.calls.tools import Tools
 from asides._engine.calls.values import Schema, ValueWriter
 from asides._engine.calls.xml_calls import Tag
 from asides.families import families
-from asides.families.deepseek import DSML_V4, DSML_V32, DSML_V41
-from asides.families.dots import DOTS_XML
-from asides.families.gigachat import GCML
-from asides.families.hunyuan import hunyuan_keyed
-from asides.families.iquest import IQUEST_KEYED
-from asides.families.k2_horizon import IFM_CALLS
-from asides.families.kimi import K3_CALLS as KIMI_K3
-from asides.families.minicpm import MINICPM_CALLS as MINICPM
-from asides.families.minimax import M2_CALLS as MINIMAX_M2
-from asides.families.minimax import M3_CALLS as MINIMAX_M3
-from asides.families.muse import ATEM
-from asides.families.qwen import MIMO_XML
-from asides.families.seed import SEED_XML
-from asides.families.shared import FUNCTION_JSON, QWEN_XML
-from asides.families.shared import GLM_KEYED as GLM
-from asides.families.spark import SPARK_CALLS, SPARK_KEYED
-from asides.families.step import STEPTML
+from asides.families._deepseek import DSML_V4, DSML_V32, DSML_V41
+from asides.families._dots import DOTS_XML
+from asides.families._gigachat import GCML
+from asides.families._hunyuan import hunyuan_keyed
+from asides.families._iquest import IQUEST_KEYED
+from asides.families._k2_horizon import IFM_CALLS
+from asides.families._kimi import K3_CALLS as KIMI_K3
+from asides.families._minicpm import MINICPM_CALLS as MINICPM
+from asides.families._minimax import M2_CALLS as MINIMAX_M2
+from asides.families._minimax import M3_CALLS as MINIMAX_M3
+from asides.families._muse import ATEM
+from asides.families._qwen import MIMO_XML
+from asides.families._seed import SEED_XML
+from asides.families._shared import FUNCTION_JSON, QWEN_XML
+from asides.families._shared import GLM_KEYED as GLM
+from asides.families._spark import SPARK_CALLS, SPARK_KEYED
+from asides.families._step import STEPTML
 from tests.engine.calls.reading import format_of
 from tests.engine.calls.reading import read as read_text
 from tests.support import characters, check_chunking, every_place, run

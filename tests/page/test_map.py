@@ -1,0 +1,92 @@
+"""The map of a thought: its ribbon and its outline, with the same steps as `asides.analysis.outline`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from asides.analysis import outline
+from tests.gateway.servers import Servers
+from tests.gateway.upstream import Gate
+from tests.page.conftest import Visitor
+from tests.page.talking import ask, complete, pieces, script, thought
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LABELS = Path(__file__).parents[1] / "analysis/outline_labels.json"
+THOUGHTS = [trace["thought"] for trace in json.loads(LABELS.read_text("utf-8"))]
+ODD = [
+    "",
+    "\n\n",
+    "1. a\n2. b",
+    "首先，计算。\n\n等等，不对。所以答案是4。",
+    "```\nWait.\n```\nSo, CH₂O. Wait. Let me check.",
+    "x" * 3000,
+]
+OUTLINES = """async thoughts => {
+    const { Outliner } = await import(new URL('asides/page/outline.js', location.origin + '/').href);
+    return thoughts.map(([text, size]) => {
+        const outliner = new Outliner();
+        for (let at = 0; at < text.length; at += size) outliner.feed(text.slice(at, at + size));
+        return outliner.finish().map(({ start, end, kind, title }) => [[start, end], kind, title]);
+    });
+}"""
+
+
+def test_the_page_and_the_library_make_the_same_outline(visit: Visitor, servers: Servers) -> None:
+    """However a thought is cut. (JavaScript counts characters beyond the first 65,536 twice; there are none here.)"""
+    page = visit(servers.gateway.url)
+    asked = [[text, size] for text in (*THOUGHTS, *ODD) for size in (7, 100_000)]
+    found = page.evaluate(OUTLINES, asked)
+    for (text, _), steps in zip(asked, found, strict=True):
+        assert steps == [[list(step.span), step.kind, step.title] for step in outline(str(text))]
+
+
+def test_a_long_thought_has_a_map_that_leads_to_its_steps(
+    visit: Visitor, servers: Servers, photograph: Callable[[Page, str], None]
+) -> None:
+    text = THOUGHTS[6]
+    steps = outline(text)
+    gate = Gate()
+    script(servers.upstream, "<think>", *pieces(text, 40), gate, "</think>", "It is Goodfellas.")
+    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    ask(page, "Which film?")
+    map_of = thought(page).locator(".thought-map")
+    expect(map_of.locator("summary")).to_contain_text(f"{len(steps)} steps")
+    map_of.locator("summary").click()
+    expect(map_of.locator(".outline li")).to_have_count(len(steps))
+    gate.open()
+    complete(page)
+    photograph(page, "talk-map")
+    last = next(step for step in reversed(steps) if step.kind == "turn")
+    map_of.get_by_role("button", name=last.title).last.click()
+    assert text[last.span[0] :].strip().startswith(page.evaluate("String(getSelection())").strip() or "\0")
+    map_of.get_by_label("only the turns").check()
+    expect(map_of.locator(".outline li")).to_have_count(sum(step.kind in ("turn", "correct") for step in steps))
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_a_short_thought_has_none(visit: Visitor, servers: Servers) -> None:
+    script(servers.upstream, "<think>Two and two. Wait.</think>", "4")
+    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    ask(page, "2+2?")
+    complete(page)
+    expect(thought(page)).to_be_visible()
+    expect(page.locator(".thought-map")).to_have_count(0)
+
+
+@pytest.mark.parametrize("size", [2_000, 4_000])
+def test_the_ribbon_has_as_many_elements_as_there_are_changes(visit: Visitor, servers: Servers, size: int) -> None:
+    """A thought of thousands of steps of one kind is one stretch."""
+    script(servers.upstream, "<think>" + "It is so.\n\n" * size, "</think>", "yes")
+    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    ask(page, "so?")
+    complete(page)
+    expect(page.locator(".thought-map summary")).to_contain_text(f"{size} steps")
+    expect(page.locator(".ribbon rect")).to_have_count(1)
