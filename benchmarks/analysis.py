@@ -15,8 +15,8 @@ import msgspec
 
 import asides
 from asides.analysis import analyze
-from asides.analysis.summary import Groups
-from asides.analysis.traces import decode, find_replies
+from asides.analysis._summary import Groups
+from asides.analysis._traces import decode, find_replies
 from benchmarks import measure, samples
 
 COUNTS = (100, 1_000, 10_000)

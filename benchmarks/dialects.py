@@ -18,12 +18,12 @@ from asides._engine.shortcut import parse_ordinary
 from asides._gateway.exchange import read_whole
 from asides._gateway.pipeline import ItemFilter, split_whole
 from asides._gateway.record import RequestRecord
-from asides.dialects.framing import to_json
-from asides.dialects.request import Request
+from asides.dialects._framing import to_json
+from asides.dialects._request import Request
 from asides.families import get_format
 from asides.policies import DEFAULTS, Policies
-from asides.reply.items import Begin, Chunk, Ended, RawText, ReplyItem, Usage
-from asides.reply.splitter import Splitter
+from asides.reply._items import Begin, Chunk, Ended, RawText, ReplyItem, Usage
+from asides.reply._splitter import Splitter
 from benchmarks import measure, samples
 
 DIALECTS = ("openai_chat", "openai_completions", "anthropic", "openai_responses", "ollama")

@@ -20,7 +20,7 @@ from statistics import median
 from asides import _history as history
 from asides._history import History, KeptReply, ReplyFilter
 from asides.parts import Text, Thinking
-from asides.reply.reply import Reply
+from asides.reply._reply import Reply
 from benchmarks import measure
 
 SIZES = (10_000, 100_000)

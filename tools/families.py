@@ -4,9 +4,9 @@
 the repository. A test fails while a file is not what this writes. A card is any module of the package that declares a
 `FAMILY`: there is no list of them.
 
-    families/index.py           the card of every name; the renderers
-    families/auto_markers.py    the markers and call syntaxes that take part in `auto`
-    families/model_names.py     the names of models, for detection
+    families/_index.py           the card of every name; the renderers
+    families/_auto_markers.py    the markers and call syntaxes that take part in `auto`
+    families/_model_names.py     the names of models, for detection
     _engine/foreign_tags.py     the tags that give away that a text was read with the wrong format
 """
 
@@ -21,7 +21,7 @@ from unicodedata import east_asian_width
 
 import msgspec
 
-from asides.families.family import Family
+from asides.families._family import Family
 
 FOLDER = Path("src", "asides")
 WIDTH = 120
@@ -44,7 +44,7 @@ def card(module: str) -> Family:
 
 def index() -> str:
     """Which card has a name."""
-    from asides.families.registry import wanted_names
+    from asides.families._registry import wanted_names
 
     names: dict[str, str] = {}
     homes: dict[str, str] = {}
@@ -56,7 +56,7 @@ def index() -> str:
             raise SystemExit(f"{module}.py: names that another card has: {', '.join(sorted(doubled))}")
         names |= wanted_names(family)
         homes |= {format.name: module for format in family.formats}
-        renderers |= {name: (entry.module, entry.cls, entry.options) for name, entry in family.renderers.items()}
+        renderers |= {name: (module, entry.cls, entry.options) for name, entry in family.renderers.items()}
     return (
         _HEAD.format(about="Which card has a name, so that no other is imported.")
         + _assignment("NAMES", dict(sorted(names.items())))
@@ -64,15 +64,15 @@ def index() -> str:
         + _assignment("MODULES", dict(sorted(homes.items())))
         + '"""For every format, the module of its card."""\n'
         + _assignment("RENDERERS: dict[str, tuple[str, str, dict[str, str]]]", renderers)
-        + '"""For every renderer, its module and class in `asides.render`, and the options of its name."""\n'
+        + '"""For every renderer the module of its card, its class in `asides.render`, and its options."""\n'
     )
 
 
 def auto_markers() -> str:
     """What the cards bring to `auto`."""
-    from asides.families.distinctive import gather
+    from asides.families._distinctive import gather
 
-    markers = gather([card(module) for module in modules() if module != "auto"])
+    markers = gather([card(module) for module in modules() if module != "_auto"])
     return (
         _HEAD.format(about="The distinctive markers of every family, for `auto`.")
         + _imports(markers)
@@ -82,7 +82,7 @@ def auto_markers() -> str:
 
 def model_names() -> str:
     """The rows of all cards in the order in which they are tried: families that others are made from come last."""
-    ordered = sorted(map(card, (module for module in modules() if module != "auto")), key=lambda family: family.base)
+    ordered = sorted(map(card, (module for module in modules() if module != "_auto")), key=lambda family: family.base)
     rows = tuple(row for family in ordered for row in family.rows())
     return (
         _HEAD.format(about="The names of models, in the order in which they are tried.")
@@ -94,10 +94,10 @@ def model_names() -> str:
 def foreign_tags() -> str:
     """The distinctive thinking markers and call openers that begin with `<` and do not look like a special token."""
     from asides._engine.foreign import TOKEN
-    from asides.detect.markers import closers, openers
+    from asides.detect._markers import closers, openers
 
     found: set[str] = set()
-    for family in map(card, (module for module in modules() if module != "auto")):
+    for family in map(card, (module for module in modules() if module != "_auto")):
         for format in family.formats:
             own = {opener for syntax in format.calls for opener in syntax.openers}
             found |= (own.union(openers(format), closers(format))) - family.plain.keys()
@@ -196,9 +196,9 @@ def _string(text: str) -> str:
 
 
 MADE = {
-    "families/auto_markers.py": auto_markers,
-    "families/model_names.py": model_names,
-    "families/index.py": index,
+    "families/_auto_markers.py": auto_markers,
+    "families/_model_names.py": model_names,
+    "families/_index.py": index,
     "_engine/foreign_tags.py": foreign_tags,
 }
 """The files, and what makes each. `auto` reads the first itself, so that its card can be imported only then."""

@@ -18,7 +18,7 @@ from asides._engine.calls.python_calls import PythonCalls
 from asides._engine.calls.syntax import CallSyntax
 from asides._engine.calls.xml_calls import XmlCalls
 from asides._engine.format import HEADER, Format
-from asides.detect.markers import closers, openers
+from asides.detect._markers import closers, openers
 from asides.families import Switch, families
 from tools.blocks import main, with_blocks
 

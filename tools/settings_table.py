@@ -28,6 +28,7 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     "budget": schema.BudgetSettings,
     "limits": schema.Limits,
     "replay_cache": schema.ReplayCacheSettings,
+    "continuity": schema.ContinuitySettings,
     "responses": schema.ResponsesSettings,
     "log": schema.Log,
     "history": schema.HistorySettings,

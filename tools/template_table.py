@@ -10,8 +10,8 @@ from pathlib import Path
 
 from asides.families import families
 from asides.hf import TemplateError, template_for
-from asides.hf.losses import LOSSES
-from asides.hf.writing import TARGETS, Target
+from asides.hf._losses import LOSSES
+from asides.hf._writing import TARGETS, Target
 from tools.blocks import main, with_blocks
 
 PAGE = Path("docs", "how-to", "response_templates.md")

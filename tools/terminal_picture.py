@@ -35,7 +35,8 @@ COLUMNS = 72
 CELL, LINE, EDGE = 8.4, 20, 18
 """The width of a character, the height of a line, and the margin, in pixels."""
 PROMPT = "\x1b[32m$\x1b[0m "
-COLOURS = {"": "", "0": "", "32": "#7ee787", "34": "#79c0ff", "36": "#76e3ea"}
+LOOKS = {"": "", "0": "", "1": 'font-weight="bold"', "2": 'fill="#9ea4aa"', "32": 'fill="#7ee787"'}
+"""What each code looks like; faint is two thirds of the foreground."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """In place of spaces, of which an SVG leaves out those at the beginning of a line."""
 SEQUENCE = re.compile(r"\x1b\[(\d*)m")
@@ -72,24 +73,24 @@ def draw(text: str) -> str:
     lines = text.splitlines()
     width, height = COLUMNS * CELL + 2 * EDGE, len(lines) * LINE + 2 * EDGE
     rows = []
-    colour = ""
+    look = ""
     for number, line in enumerate(lines):
         spans = []
         for index, piece in enumerate(SEQUENCE.split(line)):
-            if (index % 2 and piece not in COLOURS) or "\x1b" in piece:
+            if (index % 2 and piece not in LOOKS) or "\x1b" in piece:
                 sys.exit(f"an escape sequence that is not known here: {line!r}")
             if index % 2:
-                colour = COLOURS[piece]
+                look = LOOKS[piece]
             elif piece:
                 shown = escape(piece).replace(" ", NO_BREAK)
-                spans.append(f'<tspan fill="{colour}">{shown}</tspan>' if colour else shown)
+                spans.append(f"<tspan {look}>{shown}</tspan>" if look else shown)
         rows.append(f'<text x="{EDGE}" y="{EDGE + 14 + number * LINE}">{"".join(spans)}</text>')
     frame = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}"'
-    look = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" fill="#e6edf3"'
+    font = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" fill="#e6edf3"'
     parts = [
         f'{frame} width="{width:.0f}" height="{height}">',
         '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',
-        f"<g {look}>",
+        f"<g {font}>",
         *rows,
         "</g>",
         "</svg>",

@@ -32,6 +32,7 @@ ROUNDS = 60
 IDLE = 500
 AT_ONCE = 16
 """Requests at once where they are answered whole."""
+IDS = "asides, by ids"
 OTHERS: tuple[Dialect, ...] = ("responses", "messages", "ollama")
 NOTE = """\
 In lockstep: a stream's next frame is sent only when the last has reached the client, so each is a read and a write of
@@ -137,6 +138,18 @@ def dialect_table(bench: Bench) -> None:
     measure.print_table("other dialects, 64 streams", ("", "frame", "ratio", "request", "ratio", "right"), rows)
 
 
+def ids_table(bench: Bench) -> None:
+    """The same stream read as text, and by the ids of its tokens."""
+    names = ["asides", IDS]
+    points = bench.frames(names, ["chat", "chat"], LONG, 64)
+    cost = [min(point.processor / point.frames for point in each) for each in points]
+    rows = [
+        [name, measure.duration(mine), measure.ratio(mine, cost[0]), _right(each)]
+        for name, mine, each in zip(names, cost, points, strict=True)
+    ]
+    measure.print_table("read as text and by ids, 64 streams (aim: 1.2x)", ("", "cpu", "ratio", "right"), rows)
+
+
 def _right(points: Sequence[Point]) -> str:
     return f"{sum(point.right for point in points)}/{sum(point.replies for point in points)}"
 
@@ -168,6 +181,7 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description="Measure the gateway.")
     parser.add_argument("--repeats", type=int, default=5, help="of every point (default 5)")
+    parser.add_argument("--ids", action="store_true", help="only what reading by the ids of tokens costs")
     parser.add_argument("--short", action="store_true", help="what has aims, and three repeats: half a minute")
     parser.add_argument("--litellm", type=Path, metavar="PROGRAM", help="measure litellm's proxy too: where it is")
     options = parser.parse_args()
@@ -193,6 +207,8 @@ def main() -> int:
             port = processes.free_port()
             start(name, make(port, lockstep.port), port)
         names = list(commands)
+        port = processes.free_port()
+        start(IDS, processes.asides_by_ids(folder, port, lockstep.port), port)
         if options.litellm:
             port = processes.free_port()
             start(
@@ -200,14 +216,22 @@ def main() -> int:
             )
             names.append("litellm")
         bench = Bench(lockstep, targets, 3 if options.short else options.repeats)
+        if options.ids:
+            ids_table(bench)
+            return _finish(bench, began)
         frames_table(bench, names, 64, LONG, "0.95x, added 1.3x")
         frames_table(bench, names, 200, LONG, "0.80x")
         frames_table(bench, names, 64, SHORT, "0.80x")
         requests_table(bench, names)
+        ids_table(bench)
         if not options.short:
             dialect_table(bench)
             port = processes.free_port()
             fresh_table(stack.enter_context(processes.running(processes.upstream(port), port)).port)
+        return _finish(bench, began)
+
+
+def _finish(bench: Bench, began: float) -> int:
     for problem in bench.wrong:
         print(f"WRONG: {problem}")
     print(f"({time.monotonic() - began:.0f} s)")

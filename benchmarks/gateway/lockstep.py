@@ -31,9 +31,9 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding
 
 
 @lru_cache
-def steps(model: str) -> tuple[bytes, ...]:
+def steps(model: str, ids: bool) -> tuple[bytes, ...]:
     """The writes of a reply: each ends with a piece that reaches the client at once."""
-    each, end = frames(model)
+    each, end = frames(model, ids)
     found, step = [], b""
     for frame, landing in zip(each, script(model).landings, strict=True):
         step += frame
@@ -79,7 +79,7 @@ class ModelServer(asyncio.Protocol):
         if not request.get("stream"):
             self._answer(whole(request["model"]))
             return
-        self._steps, self._at = steps(request["model"]), 0
+        self._steps, self._at = steps(request["model"], bool(request.get("return_token_ids"))), 0
         self.streaming[request["messages"][-1]["content"]] = self
         self._transport.write(HEAD)
         self.send_next()

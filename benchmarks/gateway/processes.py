@@ -19,6 +19,8 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
+from benchmarks.gateway.script import write_tokenizer
+
 PATIENCE = 120.0
 KEY = f"sk-{secrets.token_hex(32)}"
 """What clients show; litellm does not start without one."""
@@ -56,6 +58,18 @@ def asides(port: int, upstream: int) -> list[str]:
     """The gateway itself, as a user starts it."""
     place = ["--upstream", f"http://127.0.0.1:{upstream}/v1", "--format", "qwen3", "--port", str(port)]
     return [sys.executable, "-m", "asides", "serve", *place]
+
+
+def asides_by_ids(folder: Path, port: int, upstream: int) -> list[str]:
+    """The gateway, which asks for the ids of tokens and reads these."""
+    tokenizer, config = folder / "tokenizer.json", folder / "ids.yaml"
+    write_tokenizer(tokenizer)
+    settings = {
+        "upstreams": [{"url": f"http://127.0.0.1:{upstream}/v1", "engine": "vllm"}],
+        "defaults": {"format": "qwen3", "tokenizer": str(tokenizer)},
+    }
+    config.write_text(json.dumps(settings), encoding="utf-8")
+    return [sys.executable, "-m", "asides", "serve", "--config", str(config), "--port", str(port)]
 
 
 def litellm(program: Path, folder: Path, models: Sequence[str], port: int, upstream: int) -> list[str]:

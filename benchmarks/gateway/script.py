@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 PIECES = (
     " and",
@@ -22,6 +23,10 @@ PIECES = (
     " the",
 )
 """Pieces the size of tokens, among them what trips a careless splitter: quotes, halves of markers, wide characters."""
+FRAGMENTS = ("First", "Then", " done.", " end.", "<thi", "nk>\n", "\n</th", "ink>", "\n", "\n\n")
+"""What replies have besides."""
+IDS = {piece: 300 + number for number, piece in enumerate((*PIECES, *FRAGMENTS, "<think>", "</think>"))}
+"""The id of each, for the tokenizer that `write_tokenizer` writes."""
 INTERVAL = 0.010
 """Seconds between two frames of a paced reply."""
 
@@ -66,6 +71,20 @@ def script(name: str) -> Script:
     landings: list[Part | None] = [None] * len(opening)
     landings += _landings(thinking, True) + [None] * len(closing) + _landings(answer, False)
     return Script("".join(thinking), "".join(answer), (*opening, *thinking, *closing, *answer), tuple(landings), kind)
+
+
+def write_tokenizer(path: Path) -> None:
+    """Write a tokenizer.json in which every piece is a token."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    fill = {f"unused{number}": number for number in range(len(letters), min(IDS.values()))}
+    tokenizer = Tokenizer(models.BPE({letter: number for number, letter in enumerate(letters)} | fill, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in IDS])
+    assert {piece: tokenizer.token_to_id(piece) for piece in IDS} == IDS
+    tokenizer.save(str(path))
 
 
 def _landings(pieces: tuple[str, ...], thinking: bool) -> list[Part | None]:

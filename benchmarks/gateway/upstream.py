@@ -16,7 +16,7 @@ from typing import Any, cast
 import httptools
 import uvloop
 
-from benchmarks.gateway.script import INTERVAL, script
+from benchmarks.gateway.script import IDS, INTERVAL, script
 
 SENT: dict[str, list[int]] = {}
 GOLDEN = 0.618034
@@ -30,15 +30,17 @@ def chunked(payload: str) -> bytes:
 
 
 @lru_cache
-def frames(model: str) -> tuple[list[bytes], bytes]:
-    """The frame of each piece, with the opening one before the first; and what ends the stream."""
+def frames(model: str, ids: bool = False) -> tuple[list[bytes], bytes]:
+    """The frame of each piece, with the opening one before the first; and what ends the stream. `ids`: each has its id
+    besides."""
 
-    def frame(delta: dict[str, str], reason: str | None) -> bytes:
+    def frame(delta: dict[str, str], reason: str | None, *tokens: int) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
         head = {"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model}
-        return chunked(json.dumps({**head, "choices": [choice]}))
+        return chunked(json.dumps({**head, "choices": [{**choice, "token_ids": tokens} if tokens else choice]}))
 
-    each = [frame({"content": piece}, None) for piece in script(model).pieces]
+    pieces = script(model).pieces
+    each = [frame({"content": piece}, None, *((IDS[piece],) if ids else ())) for piece in pieces]
     each[0] = frame({"role": "assistant", "content": ""}, None) + each[0]
     return each, frame({}, "stop") + chunked("[DONE]") + b"0\r\n\r\n"
 
