@@ -17,7 +17,7 @@ from tests.gateway.servers import Servers, serving
 from tests.gateway.upstream import Asked, Reply, json_reply
 
 DEEPSEEK = "deepseek-v4-flash"
-TOOLS: Any = [{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}]
+TOOLS: Any = [{"name": "find", "parameters": {"type": "object"}}]
 
 
 def strict(asked: Asked) -> Reply:

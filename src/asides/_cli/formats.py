@@ -48,7 +48,7 @@ examples:
   asides formats deepseek        a family: its formats and models
   asides formats '[THINK]'       the formats that use this marker
   asides formats --json          every detail of every format
-  asides formats --data vendor   formats and test cases as files, for a parser of your own
+  asides formats --data vendor   formats and cases as files, for other parsers
 
 """
 EXIT_CODES = """\

@@ -28,6 +28,7 @@ from ._outline_phrases import PATTERNS, CueKind
 from ._turns import TurnKind
 
 StepKind = Literal["restate", "plan", "try", "check", "turn", "correct", "conclude", "unknown"]
+"""What a step does, as far as its words show."""
 STEP_KINDS: dict[StepKind, str] = {
     "restate": "says again what was asked or given",
     "plan": "says what will be done",
@@ -87,12 +88,20 @@ class Step(msgspec.Struct, frozen=True):
     span: tuple[int, int]
     """Where it stands in the thought, half open."""
     kind: StepKind
+    """What it does, as far as its words show."""
     title: str
     """Its first words, shortened."""
 
 
 def outline(thought: str) -> tuple[Step, ...]:
-    """The steps of a thought, in order; none where it has no words."""
+    """The steps of a thought, in order; none where it has no words.
+
+    Examples:
+        >>> from asides.analysis import outline
+        >>> steps = outline("We are given 17.\\n\\nWait, is it prime? So the answer is yes.")
+        >>> [(step.kind, step.title) for step in steps]
+        [('restate', 'We are given 17.'), ('turn', 'Wait, is it prime?'), ('conclude', 'So the answer is yes.')]
+    """
     outliner = Outliner()
     outliner.feed(thought)
     return outliner.finish()

@@ -17,7 +17,9 @@ def run(arguments: list[str]) -> int:
         parser.set_defaults(do=audit)
     else:
         # argparse takes a word in this place for a command, so an address and commands cannot be had at once.
-        add_parrot(parser.add_subparsers(title="commands", required=True, metavar="URL or COMMAND"))
+        add_parrot(
+            parser.add_subparsers(title="commands", required=True, metavar="URL or COMMAND", prog="asides audit")
+        )
     options = parser.parse_args(arguments)
     code: int = options.do(options)
     return code

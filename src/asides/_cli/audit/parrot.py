@@ -29,11 +29,11 @@ from ..streams import STDERR, OutputStream
 
 DESCRIPTION = """\
 Writes a parrot: a checkpoint whose next token depends on the position alone,
-so that a real server which loads it says known scripts, on a CPU and without
+so that a real server which loads it writes known scripts, on a CPU and without
 training. It is made from the tokenizer that you name, on this machine; nothing
 is fetched. DIR gets parrot.gguf for llama.cpp, model.safetensors with its
-configuration for transformers, and manifest.json, which lists every script, the
-length of the prompt after which it is said, and what must be read in it.
+configuration for transformers, and manifest.json, which lists every script,
+the length of the prompt that it follows, and what must be read in it.
 """
 EXAMPLES = """\
 examples:
@@ -53,7 +53,7 @@ SHOWN = 3
 def add_parrot(commands: Any) -> None:
     """Add the command to those of `asides audit`."""
     parser = commands.add_parser(
-        "parrot", description=DESCRIPTION, epilog=EXAMPLES, help="write a checkpoint that says known scripts"
+        "parrot", description=DESCRIPTION, epilog=EXAMPLES, help="make a checkpoint that writes known scripts"
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -69,7 +69,7 @@ def add_parrot(commands: Any) -> None:
     )
     parser.add_argument("-f", "--format", metavar="NAME", help="the model's format (default: found from the files)")
     parser.add_argument(
-        "--cases", metavar="FILE", help="the cases to say, as JSON Lines (default: those of asides in this format)"
+        "--cases", metavar="FILE", help="the cases to write, as JSON Lines (default: those of asides in this format)"
     )
     parser.add_argument(
         "--only",
@@ -83,7 +83,7 @@ def add_parrot(commands: Any) -> None:
         type=int,
         default=FIRST_POSITION,
         metavar="N",
-        help="the prompt's length in tokens after which the first script is said (default: %(default)s)",
+        help="the prompt's length in tokens that brings the first script (default: %(default)s)",
     )
     parser.add_argument(
         "--licence", default="", metavar="TEXT", help="the tokenizer's licence, for the manifest and the GGUF"

@@ -32,18 +32,18 @@ from ..streams import BOLD, STDOUT, OutputStream, Streams
 
 DESCRIPTION = f"""\
 Audits the model server at URL: asks it in each API, whole and streamed, and
-says which thoughts it leaks, which calls it loses, which text it drops and
+lists which thoughts it leaks, which calls it loses, which text it drops and
 which shapes are wrong. With --manifest the server has loaded a parrot (`asides
-audit parrot`), so what the model says is known; without, whatever the model
-says is judged by its shape. One request at a time, at most 2 a second, at most
-{MOST_TOKENS} tokens each. {KEY_VARIABLE} is sent if it is set, and never shown.
+audit parrot`), so what the model writes is known; without, whatever the model
+writes is judged by its shape. One request at a time, at most 2 a second, at
+most {MOST_TOKENS} tokens each. {KEY_VARIABLE} is sent if it is set, and never shown.
 """
 EXAMPLES = f"""\
 examples:
   asides audit http://127.0.0.1:8080
   asides audit http://127.0.0.1:8080 --manifest parrots/qwen3
   asides audit 127.0.0.1:8000 --api chat --junit audit.xml --html audit.html
-  asides audit parrot --help               make a checkpoint that says scripts
+  asides audit parrot --help               make a checkpoint that writes scripts
 
 exit codes:
   {OK}    nothing is wrong
@@ -203,7 +203,7 @@ def make_parser() -> Arguments:
     parser.add_argument(
         "--script",
         choices=("parrot", "none"),
-        help="what the model says: the scripts of a parrot, or anything (default: parrot with --manifest)",
+        help="what the model writes: the scripts of a parrot, or anything (default: parrot with --manifest)",
     )
     parser.add_argument("--manifest", metavar="DIR", help="the folder of the parrot that the server has loaded")
     parser.add_argument("--requests", type=_count, default=400, metavar="N", help="requests at most (default: 400)")
