@@ -38,7 +38,7 @@ the length of the prompt that it follows, and what must be read in it.
 EXAMPLES = """\
 examples:
   asides audit parrot --tokenizer ./Qwen3-8B -o parrots/qwen3
-  asides audit parrot --tokenizer ./gpt-oss-20b --template chat.jinja -o gpt-oss
+  asides audit parrot --tokenizer ./gpt-oss-20b --template chat.jinja -o oss
   asides audit parrot --stand-in glm4.5 --template glm.jinja -o parrots/glm
 
 exit codes:

@@ -43,7 +43,7 @@ examples:
   asides audit http://127.0.0.1:8080
   asides audit http://127.0.0.1:8080 --manifest parrots/qwen3
   asides audit 127.0.0.1:8000 --api chat --junit audit.xml --html audit.html
-  asides audit parrot --help               make a checkpoint that writes scripts
+  asides audit parrot --help            make a checkpoint that writes scripts
 
 exit codes:
   {OK}    nothing is wrong
