@@ -9,13 +9,16 @@ from itertools import repeat
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
+from asides import dialects
 from asides.audit._audit import AuditReport, fitting, planned, run_audit
+from asides.audit._judge import judge_script
 from asides.audit._manifest import ParrotScript
 from asides.audit._reports import to_html, to_junit
 from asides.audit._verdicts import CODES, GROUPS
-from asides.audit._wire import MOST_BYTES, AuditLimits, Sender, needs_consent
+from asides.audit._wire import MOST_BYTES, Answer, Arrival, AuditLimits, Sender, needs_consent
 from asides.client._http import read_address
 from tests.audit.wrong_server import CALL, SCRIPTS, ParrotServer, manifest, script
 from tests.gateway.speech import Speech
@@ -182,6 +185,16 @@ def test_a_quoted_marker_that_acts_differs(server: Upstream) -> None:
         report, result="differs"
     )
     assert not codes(report)
+
+
+@pytest.mark.parametrize("start", ["header", "stream"])
+def test_a_script_that_begins_in_a_header_is_judged(start: str) -> None:
+    """Those starts are the format's own, which no policy names; a wrong reply to such a script is told as any other."""
+    begun = msgspec.structs.replace(SCRIPTS[0], start=start)
+    answer = Answer(
+        api=dialects.get("openai_chat"), streamed=False, body={}, arrival=Arrival(status=200), text="It is", calls=[]
+    )
+    assert [code for code, _ in judge_script(begun, answer)] == ["text_missing"]
 
 
 def test_a_script_that_the_server_does_not_let_the_model_say(server: Upstream) -> None:

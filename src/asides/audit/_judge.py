@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from .._engine.format import END
-from ..errors import Error
 from ..families import get_format
 from ..parts import Text, Thinking
-from ..policies import Policies
-from ..reading import Reading
 from ._manifest import ParrotScript
+from ._scripts import read_script
 from ._verdicts import CODES, GROUPS
 from ._wire import Answer, AnsweredCall, decode
 
@@ -161,12 +159,10 @@ def _off_script(script: ParrotScript, answer: Answer) -> bool:
 
 
 def _as_markers(script: ParrotScript) -> Reference | None:
-    """The reading in which every marker acts, quoted or not; None where it is the same or cannot be had."""
-    policies = Policies(mentions="marker", tools=script.tools, start=script.start or None)  # type: ignore[arg-type] # of a manifest that was checked
-    try:
-        message = Reading.of(format=script.format, policies=policies).parse(script.raw, script.ended)
-    except Error:
-        return None
+    """The reading in which every marker acts, quoted or not; None where it is the same."""
+    message = read_script(
+        script.raw, get_format(script.format), script.start, script.tools, script.ended, mentions="marker"
+    )
     runnable = [call for call in message.tool_calls if call.error is None]
     literal = Reference(
         tuple(_squashed(part.text) for part in message.parts if isinstance(part, Thinking)),

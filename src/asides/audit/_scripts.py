@@ -18,7 +18,7 @@ from ..errors import Error, UsageError
 from ..families import get_format
 from ..message import Message
 from ..parts import Text, Thinking
-from ..policies import Policies
+from ..policies import Mentions, Policies
 from ..reading import Reading
 from ._manifest import ParrotScript, UnsaidCase
 from ._stand_in import turn_ends
@@ -160,12 +160,19 @@ def _end_after(message: Message, format: Format, tokenizer: ParrotTokenizer, end
     return next((first[marker] for marker in turn_ends(format) if first.get(marker) in ends), ends[0])
 
 
-def read_script(raw: str, format: Format, start: str | None, tools: list[dict[str, Any]] | None, ended: str) -> Message:
+def read_script(
+    raw: str,
+    format: Format,
+    start: str | None,
+    tools: list[dict[str, Any]] | None,
+    ended: str,
+    mentions: Mentions = "literal",
+) -> Message:
     """What a text says, read as a whole from where its case begins."""
     given: dict[str, Any] = {"start": start} if start in ("text", "thinking", "undecided") else {}
     reading = Reading(
         format=format,
-        policies=Policies(seed=0, tools=tools, **given),
+        policies=Policies(seed=0, tools=tools, mentions=mentions, **given),
         sure=True,
         evidence="option",
         reason="the case says it",
