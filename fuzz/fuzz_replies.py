@@ -66,6 +66,7 @@ def frames_of(dialect: str, text: str) -> list[Any]:
 def words() -> set[str]:
     """Names and values of fields, and markers."""
     found = {"data: ", "event: ", "[DONE]", "\n\n", "null", "true", "{}", "[]", '"\\ud800"', "1e999", "NaN", "-1"}
+    found |= {"1000000", "1" + "0" * 30}
     for path in (path for recorded in (STREAMS, WHOLE) for name in NAMES for path in odd.places(recorded[name])):
         found |= {f'"{path[-1]}":' if isinstance(path[-1], str) else "" for _ in path[-1:]}
     return found | every_marker()

@@ -42,6 +42,7 @@ def seeds() -> Iterator[bytes]:
 def words() -> set[str]:
     """Names and values of fields."""
     found = {"null", "true", "false", "{}", "[]", '"\\ud800"', "1e999", "-1", "NaN"}
+    found |= {"1000000", "2147483648", "1" + "0" * 30}
     for name in NAMES:
         for path in odd.places(REQUESTS[name]):
             value = odd.at(REQUESTS[name], path)

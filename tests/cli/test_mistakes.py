@@ -65,6 +65,7 @@ MISTAKES = [
     ("history import text.jsonl --store new.db", "text.jsonl, line 1: not valid JSON"),
     ("history import no_output.jsonl --store new.db", "--field names its field"),
     ("stats nosuch.txt", "nosuch.txt: no such file"),
+    ("stats no_output.jsonl", "the first has x; --field names the field"),
     ("stats no_output.jsonl --field y", "there are: x"),
     ("stats reply.txt --since 2d", "need --history"),
     ("batch text.jsonl -o out.xyz", "must end in one of .parquet"),

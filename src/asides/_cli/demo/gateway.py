@@ -60,8 +60,8 @@ or with any SDK, in Python:
 In front of a real model server:
   {asides} serve --upstream http://127.0.0.1:8000/v1
 
-Or watch it think in a browser: start `{asides} serve`, and open
-  http://127.0.0.1:8777
+Or watch it think in a browser:
+  {asides} serve --open
 """
 
 

@@ -184,10 +184,13 @@ class Counting:
         self.groups.add(group, figures, place, first[:EXCERPT])
 
     def check_names(self) -> None:
-        """`UsageError` where `--field` or `--by` names a field that no record has."""
+        """`UsageError` where no record has an output, or `--field` or `--by` names a field that none has."""
         if self.field and not self.fields and self.skipped["no output found"]:
             held = ", which holds no text" if self.field in self.names else self._meant(self.field)
             raise UsageError(f"no record has an output in the field {self.field!r}{held}")
+        if not self.replies and self.skipped["no output found"]:
+            has = f", the first has {', '.join(self.names[:10])}" if self.names else ""
+            raise UsageError(f"no output found in any record{has}; --field names the field")
         if self._by_field and self.names and set(self.groups.summaries) == {NAMELESS}:
             raise UsageError(f"no record has the field {self._by_field!r} to compare by{self._meant(self._by_field)}")
 
