@@ -87,7 +87,7 @@ def test_without_the_packages_of_the_gateway_the_extra_is_named(tmp_path: Path) 
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE
     )
     assert done.returncode == 2
-    assert "pip install aiohappyeyeballs 'httptools<0.10'" in done.stderr
+    assert "pip install aiohappyeyeballs cryptography 'httptools<0.10'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,8 @@ def _rendered_here(monkeypatch: pytest.MonkeyPatch) -> None:
     What the process is there for is in `test_hostile.py`; `test_template.py` renders in it too.
     """
 
-    def run(request: bytes) -> tuple[int, bytes]:
+    def run(script: Path, request: bytes, patience: float) -> tuple[int, bytes]:
+        assert script.stem == template_process.__name__.rpartition(".")[2]
         return 0, json.dumps(template_process._answer(json.loads(request))).encode()
 
     monkeypatch.setattr(sandbox, "_run", run)
