@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from asides import dialects
-from asides.audit._audit import AuditReport, fitting, planned, run_audit
+from asides import UsageError, dialects
+from asides.audit._audit import AuditReport, first_model, fitting, planned, run_audit
 from asides.audit._judge import judge_script
 from asides.audit._manifest import ParrotScript
 from asides.audit._reports import to_html, to_junit
@@ -318,6 +318,15 @@ def test_no_more_is_read_than_a_reply_can_be(server: Upstream) -> None:
     assert ("transport", "streamed", "too_large") in codes(report)
     # The buffers of the two sockets take some megabytes beside what was read.
     assert server.questions[0].sent < 16 * MOST_BYTES
+
+
+def test_a_server_that_is_still_loading(server: Upstream) -> None:
+    """llama.cpp answers 503 until it has loaded the model; that is no server without models."""
+    server.forget()
+    server.replies.clear()
+    server.send(json_reply({"error": {"message": "Loading model"}}, 503), "/v1/models")
+    with pytest.raises(UsageError, match="is not ready"):
+        first_model(Sender(read_address(server.url), "", FAST))
 
 
 def test_five_errors_in_a_row_end_it(server: Upstream) -> None:

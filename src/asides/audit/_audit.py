@@ -347,6 +347,8 @@ def first_model(sender: Sender) -> str:
             return listed[0].id
         if arrival.error:
             raise UsageError(arrival.error)
+        if arrival.status == 503:  # llama.cpp, while it loads
+            raise UsageError(f"{sender.address} is not ready (it answered 503); try again when it has loaded its model")
     answered = f" (it answered {arrival.status})" if arrival.status != 200 else ""
     raise UsageError(f"{sender.address} lists no models{answered}; name one with --model")
 
