@@ -163,7 +163,11 @@ def for_client(
         if name in not_back:
             continue
         limits = name in _RATES or name.startswith(_LIMITS)
-        if limits or (same and (_goes_back(name) or name in more)) or (raw and name in _OF_BODY):
+        if name in _OF_BODY:  # also where the configuration names it: a second length would end the answer elsewhere
+            goes = raw
+        else:
+            goes = limits or (same and (_goes_back(name) or name in more))
+        if goes:
             value = safe_media_type(value) if name == "content-type" else value
             back.append((name.encode(), value.encode("utf-8", "surrogateescape")))  # as the bytes that came
     if raw and "content-type" not in headers:
