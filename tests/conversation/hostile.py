@@ -15,6 +15,9 @@ BIG = "{% set a = 'a' * 999999 %}"
 DEEP = "{% set ns = namespace(a=('x',)) %}{% for b in range(60) %}{% set ns.a = (ns.a, ns.a) %}{% endfor %}"
 """A tuple that is short to hold and would take a universe to go through."""
 KEPT = "{% set ns = namespace(a=[], t='') %}"
+LONG = "{% set ns = namespace(a=('x',)) %}{% for b in range(9) %}{% for c in range(9999) %}{% set ns.a = (ns.a,) %}{% endfor %}{% endfor %}"
+"""A tuple that is so deep that Python's stack would end in it."""
+VALUES = DEEP + "{% set v = {1: ns.a} %}"
 TEMPLATES = {
     # Loops, calls and recursion.
     "loops in loops": "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% endfor %}",
@@ -83,6 +86,22 @@ TEMPLATES = {
     "a comparison in select": DEEP + "{{ [ns.a] | select('eq', ns.a) | list | length }}",
     "a count": DEEP + "{{ [ns.a].count(ns.a) }}",
     "an exception": DEEP + "{{ raise_exception(ns.a) }}",
+    "keys out of an iterator": DEEP + "{{ dict.fromkeys([ns.a] | select) | length }}",
+    "unique out of an iterator": DEEP + "{{ [ns.a] | select | unique | list | length }}",
+    "unique backwards": DEEP + "{{ [ns.a] | reverse | unique | list | length }}",
+    "unique values": VALUES + "{{ v.values() | unique | list | length }}",
+    "unique by a path": DEEP
+    + "{% set n = namespace() %}{% set c = cycler(n) %}{% set n.a = ns.a %}{{ [c] | unique(attribute='current.a') | list | length }}",
+    "values of a dictionary": VALUES + "{{ v.values() }}",
+    "values in a list": VALUES + "{{ [v.values()] }}",
+    "values in a text": VALUES + "{{ v.items() ~ 'x' }}",
+    "values in a format": VALUES + "{{ '%s' % (v.items(),) }}",
+    "values that are compared": VALUES + "{% set w = {1: (ns.a[0], ns.a[1])} %}{{ v.items() == w.items() }}",
+    "all of a dictionary": VALUES + "{{ v.keys().mapping }}",
+    "an address out of an iterator": DEEP + "{{ [('a', ns.a)] | select | urlencode }}",
+    "a deep key": LONG + "{{ {ns.a: 1} | length }}",
+    "a deep key that is looked for": LONG + "{{ ns.a in {1: 2} }}",
+    "namespaces in each other": "{% set ns = namespace(a=1) %}{% for i in range(9999) %}{% set ns.a = namespace(a=ns.a) %}{% endfor %}",
     "comparisons of texts": BIG
     + "{% set c = a ~ 'b' %}{% set d = a ~ 'c' %}{% for b in range(99999) %}{% set e = c == d %}{% endfor %}",
     "a search": BIG + "{% for b in range(99999) %}{% set e = 'b' in a %}{% endfor %}",
@@ -122,6 +141,7 @@ TEMPLATES = {
     "lorem ipsum": "{% for b in range(9999) %}{% set c = lipsum(n=999) %}{% endfor %}",
     # Numbers.
     "a power": "{{ 9 ** 99999999 }}",
+    "bytes out of true": "{{ true.to_bytes(99999999999, 'big') | length }}",
     "a product": "{% set ns = namespace(a=7) %}{% for b in range(60) %}{% set ns.a = ns.a * ns.a %}{% endfor %}",
     "a number out of letters": "{{ ('f' * 999999) | int(base=16) // 3 }}",
     "a number out of bytes": "{{ (1).from_bytes(('x' * 999999).encode(), 'big') // 3 }}",
@@ -130,6 +150,7 @@ TEMPLATES = {
     + " %}{% for b in range(99999) %}{% set d = c // (c - 1) %}{% endfor %}",
     # The source itself.
     "a long source": "{{ a }}" * 30000,
+    "many conditions": "{% if 0 %}" + "{% elif 0 %}x" * 8000 + "{% endif %}",
 }
 
 

@@ -196,6 +196,9 @@ SMALL = [
     "{{ messages[0].leaf }}{{ messages[0].message }}{{ messages[0].content.runs }}{{ messages.leaf }}{{ messages[0].content.upper() }}{{ messages[0].get('x', 1) }}",
     "{{ [{'leaf': 1, 'items': 2}][0].leaf }}{{ messages[1].more[0].leaf }}{{ messages[1].more | tojson }}{{ messages[1].more | tojson }}{{ messages[1].more | tojson(indent=1) }}",
     "{{ messages[0].content | pprint }}{{ messages[0].content | striptags }}{{ messages[0].content | capitalize }}",
+    "{{ messages[0]['message'] }}{{ messages[0]['leaf'] }}{{ messages[0].content['runs'] }}{{ messages | map(attribute='message') | list }}{{ messages | selectattr('leaf') | list }}",
+    "{% set ns = namespace(a=1) %}{{ ns }}{{ [ns] }}{{ ns ~ 'x' }}{{ '%s' % ns }}{{ (messages[0].content | safe).runs }}{{ (messages[0].content | safe)['of'] }}",
+    "{{ messages[0].values() | unique | list | length }}{{ messages[0].items() | sort | list | length }}{{ dict.fromkeys(messages | map(attribute='role')) }}{{ [3, 1] | select | max }}",
 ]
 
 
@@ -214,6 +217,57 @@ def test_what_templates_do_gives_the_same_text(source: str, content: str) -> Non
             render(source, messages)
         return
     assert render(source, messages).text == wanted
+
+
+REACHED = """\
+{%- macro m() %}{{ caller() if caller }}{% endmacro %}
+{%- set ns = namespace(a=1) %}
+{%- for x in messages recursive %}
+{{- reach([x, loop, m, ns, namespace, dict, range, cycler, cycler(1), joiner, joiner(), lipsum, self, raise_exception,
+    strftime_now, messages | select, messages | reverse, x.items(), x.keys(), x.content | safe, x.content.encode(),
+    nothing, true, 1.5, messages | groupby('role') | first]) }}
+{%- endfor %}"""
+
+
+def test_a_template_reaches_values_and_nothing_that_runs_it() -> None:
+    """From all that a template can name, by every attribute that it may ask for."""
+    template = chat_template(REACHED)
+    environment, leaves = template._environment, Leaves()
+    seen: dict[int, Any] = {}
+
+    def reach(found: list[Any]) -> str:
+        waiting = list(found)
+        while waiting and len(seen) < 20_000:
+            value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen[id(value)] = value
+            # What is made anew at every look has no new class to show.
+            for name in dir(type(value)) + dir(value):
+                try:
+                    inner = environment.getattr(value, name)
+                except Exception:
+                    continue
+                if type(inner) not in {type(each) for each in seen.values()} or isinstance(inner, type):
+                    waiting.append(inner)
+        return ""
+
+    # `range`: a thing of builtins; the rest are what the sandbox itself gives to templates.
+    template.render({"messages": tag_messages(leaves, [{"role": "user", "content": "x"}]), "reach": reach}, leaves)
+    kinds = {type(value) for value in seen.values()}
+    assert len(kinds) > 20
+    ours = (type(environment), type(template), type(environment.state), type(json))
+    assert not [value for value in seen.values() if isinstance(value, ours) or value in ours]
+
+
+def test_a_number_that_python_does_not_read() -> None:
+    with pytest.raises(UsageError, match="not valid Jinja: Exceeds the limit"):
+        chat_template("{{ " + "9" * 5000 + " }}")
+
+
+def test_an_exception_names_the_types_that_a_template_knows() -> None:
+    with pytest.raises(UsageError, match="of 'str' object is unsafe"):
+        render("{{ messages[0].content.__class__.x }}", [{"role": "user", "content": "x"}])
 
 
 def test_a_lost_origin_is_said() -> None:

@@ -13,9 +13,11 @@ Before something is made its length is known or bounded, so nothing large is mad
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jinja2.runtime import LoopContext
 from jinja2.utils import Namespace
 
 from ..errors import UsageError
@@ -37,7 +39,11 @@ ROOM = 8
 """Texts of the greatest length that may be made."""
 MOST_BITS = 1 << 10
 """Bits that a computed number may have."""
-CONTAINERS = (dict, list, tuple, Namespace)
+DEEPEST = 1000
+"""How deep values may be held in each other. Python writes none that is deeper, but hashes it until its stack ends."""
+VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), MappingProxyType)
+"""What shows the values of a dictionary, and writes and compares all of them."""
+CONTAINERS = (dict, list, tuple, Namespace, *VIEWS)
 
 
 class HeldSize(NamedTuple):
@@ -100,11 +106,14 @@ class WorkBudget:
         level = [value for value in values if isinstance(value, CONTAINERS)]
         while level:
             depth += 1
+            if depth > DEEPEST:
+                raise UsageError("the chat template was given up: it holds values in each other too deeply")
+            self.spend(STEP * len(level))
             below: list[Any] = []
             for value in level:
                 if isinstance(value, Namespace):
                     value = value._Namespace__attrs  # the one name by which it gives all of them
-                found = (*value, *value.values()) if isinstance(value, dict) else value
+                found: Any = (*value, *value.values()) if isinstance(value, Mapping) else value
                 for item in found:
                     size += len(item) + 1 if isinstance(item, (str, bytes)) else 1
                     if isinstance(item, CONTAINERS):
@@ -116,6 +125,11 @@ class WorkBudget:
         if items:
             self.spend(MADE * items + size)
         return HeldSize(size, items, depth)
+
+
+def listed_items(value: Any) -> Any:
+    """What an iterator would give, as a list that can be measured; any other value as it is."""
+    return list(value) if isinstance(value, Iterator) and not isinstance(value, LoopContext) else value
 
 
 def check_bits(bits: int) -> None:
@@ -339,6 +353,8 @@ _FILTERS: dict[str, FilterRule] = {
     "wordwrap": _wraps,
     "sum": _sums,
 }
+COMPARING = frozenset({"groupby", "max", "min", "sort", "sum", "unique", "urlencode"})
+"""Filters that hash, compare, add up or write each item, so that all have to be known before."""
 _SHALLOW = frozenset({
     "attr", "count", "d", "default", "first", "items", "last", "length", "list", "map", "reject", "rejectattr",
     "reverse", "select", "selectattr",

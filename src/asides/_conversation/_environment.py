@@ -30,19 +30,22 @@ from markupsafe import Markup
 
 from ._budget import (
     CALL,
+    COMPARING,
     CONTAINERS,
     LETTER,
     LOOKUP,
     PIECE,
     STEP,
+    VIEWS,
     WorkBudget,
     check_bits,
     check_filter,
     check_format,
     check_method,
+    listed_items,
     numbers,
 )
-from ._filters import FILTERS, KEEP_ORIGINS
+from ._filters import FILTERS, KEEP_ORIGINS, OriginMarkup
 from ._origin import (
     NOBODY,
     OriginDict,
@@ -245,7 +248,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             "raise_exception": _raise_exception,
             "strftime_now": self._strftime_now,
             "dict": _DictMaker(),
-            "namespace": type("namespace", (_ChatNamespace,), {"environment": self}),
+            "namespace": type("namespace", (_ChatNamespace,), {"_environment": self}),
         }
         for name, function in list(self.filters.items()):
             self.filters[name] = self._counted_filter(name, FILTERS.get(name, function))
@@ -299,7 +302,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         kind = value.__class__
         if kind is str or kind is OriginText:
             self.state.spend(len(value))
-        elif kind is list or kind is tuple or kind is dict:
+        elif kind in _COMPARED:
             self.state.measure(value)
         elif kind is OriginList:
             self.state.spend(LETTER * len(value))
@@ -355,9 +358,10 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             state.check(length)
             state.spend(LETTER * length)
         else:
-            if owner.__class__ is int or owner.__class__ is OriginInt:
+            if isinstance(owner, int):
                 state.check(max(numbers(args, kwargs), default=0))
             if args or kwargs:
+                args = tuple(map(listed_items, args))
                 state.measure(*args, *kwargs.values())
         result = super().call(__context, __obj, *args, **kwargs)
         state.made(result)
@@ -387,7 +391,15 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         state.spend(LOOKUP)
         if isinstance(argument, CONTAINERS):
             state.measure(argument)
+        elif isinstance(argument, str) and argument in _OWN_NAMES and type(obj) in _PLAIN_ATTRIBUTES:
+            # Jinja would look for an attribute where there is no such item.
+            return (
+                obj[argument] if isinstance(obj, dict) and argument in obj else self.undefined(obj=obj, name=argument)
+            )
         found = super().getitem(obj, argument)
+        if found.__class__ in _COMPARED:
+            # A filter may take it by a path of attributes, and compare it.
+            state.measure(found)
         if found.__class__ is OriginDict and argument.__class__ is int and argument == state.number:
             state.current = found.message if found.message is not None else state.current
         return found
@@ -456,6 +468,8 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         @wraps(function)
         def counted(*args: Any, **kwargs: Any) -> Any:
             state = self.state
+            if name in COMPARING:
+                args = tuple(map(listed_items, args))
             check_filter(state, name, args[passed:], kwargs)
             if name == "format":
                 check_format(state, plain(self.written(args[0])), (*args[1:], *kwargs.values()), once=not kwargs)
@@ -505,8 +519,13 @@ _PLAIN_ATTRIBUTES: dict[type, frozenset[str]] = {
     OriginList: frozenset(dir(list)),
     OriginInt: frozenset(dir(int)),
     OriginFloat: frozenset(dir(float)),
+    OriginMarkup: frozenset(dir(Markup)),
 }
 """For each class the attributes that the value has without origins."""
+_OWN_NAMES = frozenset(name for kind, own in _PLAIN_ATTRIBUTES.items() for name in dir(kind) if name not in own)
+"""Attributes that only our classes have."""
+_COMPARED = frozenset({dict, list, tuple, *VIEWS})
+"""What a template makes, and Python goes through all of when it compares or hashes it."""
 _SAFE_METHODS = frozenset(name for name in dir(str) if name[0] != "_" and not name.startswith("format"))
 """The methods of strings for which the sandbox has no rule."""
 
@@ -528,7 +547,8 @@ class _DictMaker:
 class _ChatNamespace(Namespace):
     """The global `namespace`, without names that begin with an underscore; it may hold others, or itself."""
 
-    environment: ChatEnvironment
+    _environment: ChatEnvironment
+    """Of the class, and with a name that no template may ask for."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:
         values = dict(*args[1:], **kwargs)
@@ -541,7 +561,7 @@ class _ChatNamespace(Namespace):
         super().__setitem__(name, value)
 
     def __repr__(self) -> str:
-        self.environment.state.measure(self)
+        type(self)._environment.state.measure(self)
         return f"<Namespace {self._Namespace__attrs!r}>"
 
 

@@ -230,8 +230,10 @@ class ChatTemplate:
             raise UsageError(f"the chat template is not valid Jinja: line {error.lineno}: {error.message}") from error
         except SyntaxError as error:  # of what Jinja makes of it: a `break` outside of loops
             raise UsageError(f"the chat template is not valid Jinja: {error.msg}") from error
-        except RecursionError as error:
+        except (RecursionError, MemoryError) as error:  # Python's own parser says the latter
             raise UsageError("the chat template is nested too deeply") from error
+        except ValueError as error:  # a number with more digits than Python reads
+            raise UsageError(f"the chat template is not valid Jinja: {error}") from error
 
     def render(self, variables: Mapping[str, Any], leaves: Leaves) -> RenderedChat:
         """Render it. A `UsageError` says why it cannot be."""
@@ -287,10 +289,12 @@ def _describe(error: Exception) -> str:
         words = ""
     kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
     # Its author knows of dicts and texts, not of ours that remember where they are from.
-    return _OWN_TYPES.sub(lambda own: own[1].lower(), kind + plain(words))[:300] or type(error).__name__
+    named = _OWN_TYPES.sub(lambda own: _PLAIN_TYPES.get(own[1], own[1].lower()), kind + plain(words))
+    return named[:300] or type(error).__name__
 
 
-_OWN_TYPES = re.compile(r"asides\._conversation\._\w+\.(?:Origin|Chat)(\w+)")
+_OWN_TYPES = re.compile(r"(?:asides\._conversation\._\w+\.(?:Origin|Chat)|\bOrigin(?=[A-Z]))(\w+)")
+_PLAIN_TYPES = {"Text": "str", "Markup": "Markup"}
 
 
 def common_length(one: str, other: str) -> int:
