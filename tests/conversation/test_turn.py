@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -361,6 +363,58 @@ def test_a_long_loop_is_not_rendered_again_and_again(name: str, monkeypatch: pyt
     sizes.clear()
     prompt.add(encode(answers_of[name])).next([MORE])
     assert max(sizes) > 24
+
+
+INLINE = """\
+{%- for m in messages %}
+{{- '<|im_start|>' + m.role + '\\n' }}
+{%- if m.role == 'assistant' and messages[-1].role == 'user' and '</think>' in m.content %}
+{{- m.content.split('</think>')[-1].strip() }}
+{%- else %}{{ m.content }}{% endif %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+
+
+@pytest.mark.parametrize("thought", ["in the answer", "before it"])
+def test_a_thought_in_the_content_is_missed_after_many_turns_too(thought: str) -> None:
+    """That nothing was dropped so far says nothing about the first thought."""
+    talk = asides.Conversation(tokenizer("bytes"), INLINE, format="qwen3")
+    assert not talk.takes_thinking
+    prompt = talk.prompt([USER])
+    for number in range(6):
+        prompt = prompt.add(encode(f"{number}<|im_end|>")).next([{"role": "user", "content": f"And {number}?"}])
+        assert prompt.broke is None
+    turn = prompt.add(encode("<think>\nso\n</think>\n\nFour.<|im_end|>"))
+    if thought == "before it":
+        result = turn.next([{"role": "tool", "content": "found"}])
+        assert result.broke is None
+        turn = result.add(encode("Five.<|im_end|>"))
+    broke = turn.next([MORE]).broke
+    assert broke is not None
+    assert broke.reason == ("thinking dropped" if thought == "in the answer" else "message changed")
+
+
+def test_no_recursion_for_each_turn() -> None:
+    """An agent may take more turns than Python has frames."""
+    prompt = conversation("chatml").prompt([USER])
+    for _ in range(60):
+        prompt = prompt.add(encode(f"{CALL}<|im_end|>")).next([RESULT])
+    turn = prompt.add(encode("So.<|im_end|>"))
+    limit, depth = sys.getrecursionlimit(), len(inspect.stack(0))
+    sys.setrecursionlimit(depth + 60)
+    try:
+        assert prompt.differs == 0
+        assert len(turn.examples()) == 1
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_what_closes_a_cut_answer_differs_from_nothing() -> None:
+    turn = conversation("chatml").prompt([USER]).add(encode("<think>\nhm, so"), finish_reason="length")
+    following = turn.next([MORE], keep=True)
+    assert "</think>" in following.text
+    assert following.differs == 0
 
 
 def test_a_template_that_takes_arguments_as_text() -> None:

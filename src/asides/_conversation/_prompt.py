@@ -168,13 +168,24 @@ class Prompt:
     @cached_property
     def differs(self) -> int:
         """How many ids are others than transformers would give, because a marker was spelled out in protected words."""
-        before = self._extends.prompt.differs if self._extends is not None else 0
-        theirs = self.conversation._encoder.plain(self._chat.text[self._start :])
+        found = 0
+        prompt: Prompt | None = self
+        while prompt is not None:  # no recursion: an agent may take a thousand turns
+            found += prompt._differing
+            prompt = prompt._extends.prompt if prompt._extends is not None else None
+        return found
+
+    @cached_property
+    def _differing(self) -> int:
+        """Of its own ids, without those of the turn that it begins with."""
+        size = self._closing + len(self._chat.text) - self._start
+        lead = self.conversation._lead if self._start else ""
+        theirs = self.conversation._encoder.plain(self.text[len(self.text) - size :], lead)
         if theirs.ids == self._encoded.ids:
-            return before
+            return 0
         ours = self._encoded.places()
         there = set(zip(theirs.ids, *theirs.places(), strict=True))
-        return before + sum(each not in there for each in zip(self._encoded.ids, *ours, strict=True))
+        return sum(each not in there for each in zip(self._encoded.ids, *ours, strict=True))
 
     @cached_property
     def losses(self) -> tuple[TextLoss, ...]:

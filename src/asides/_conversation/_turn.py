@@ -215,7 +215,9 @@ class Turn:
         """What decides about what follows an answer in most templates; None where only all messages can show it."""
         before, answer = self.prompt.messages, self.answer
         roles = tuple(str(message.get("role", "")) for message in new)
-        thinks = any(message.get(field) for message in (*before, answer) for field in REASONING)
+        # A thought may stand in the content as well, where the template takes it in no field of its own.
+        thinks = bool(self.message.thinking) or "thinking" in self.prompt._labels.kinds
+        thinks = thinks or any(message.get(field) for message in before for field in REASONING)
         if not self.stop or (thinks and any(role_kind(role) != "tool" for role in roles)):
             return None
         calls = len(answer.get("tool_calls", ()))
