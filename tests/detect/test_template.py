@@ -7,6 +7,7 @@ import pytest
 import asides
 from asides._engine.format import Format
 from asides.detect import detect
+from asides.families import Family, Model
 from tests.detect.templates import KNOWN, UNKNOWN_CLOSER, UNKNOWN_IN_PROMPT, UNKNOWN_PAIR
 from tests.detect.test_tokenizer import tokenizer_json
 
@@ -33,6 +34,21 @@ def test_calls_that_do_not_show_are_left_to_auto() -> None:
     assert {"qwen3", "hermes", "lfm2", "olmo3"} <= set(found.equals)
     said = next(reason for reason in found.reasons if "how it writes calls does not show" in reason)
     assert all(name in said for name in found.equals)
+
+
+@pytest.mark.usefixtures("_clean_registry", "_rendered_here")
+@pytest.mark.parametrize("kind", ["mentioned", "told", "named"])
+def test_a_family_that_is_registered_does_not_vote_on_the_models_of_others(kind: str) -> None:
+    """One of ChatML with a pair of its own, which such a template neither writes nor names."""
+    template = KNOWN[kind].template
+    before = detect(chat_template=template)
+    qwen3 = asides.get_format("qwen3")
+    stops, calls = ("<|im_end|>",), qwen3.calls
+    own = Format.tags("<muse>", "</muse>", name="own", stops=stops, calls=calls, assistant=qwen3.assistant)
+    asides.register(Family(name="Own", formats=(own,), models=(Model(r"\bown-1", "own", True),)))
+    found = detect(chat_template=template)
+    for field in ("format", "thinks", "start", "start_on", "start_off", "switch", "open", "close", "confidence"):
+        assert getattr(found, field) == getattr(before, field), field
 
 
 def test_what_is_less_direct_chooses_among_the_candidates() -> None:

@@ -59,9 +59,7 @@ def _decisions(tree: ast.Module) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if isinstance(node.func, ast.Name) and name in MAKERS:
-            yield f"{name}()"
-        if name in SWITCHES:
+        if name in MAKERS | SWITCHES:
             yield f"{name}()"
         if name in ("but", "Policies", "policies_of", "parse", "talk"):
             yield from (f"{name}(start=)" for keyword in node.keywords if keyword.arg == "start")

@@ -16,6 +16,7 @@ import msgspec
 
 from .._engine.format import Format
 from ..families import get_format
+from ..families._registry import registered
 from . import _ad_hoc as ad_hoc
 from . import _from_name as from_name
 from ._evidence import Echo, Evidence, RenderedPrompt, gather
@@ -76,9 +77,12 @@ def conclude(seen: Evidence) -> Finding:
     # A format that was made for this template has chosen its calls already.
     if formats is fitting:
         # A format of which no marker is named here has nothing to say, or one that somebody registers would vote on
-        # the models of others.
+        # the models of others. Where none is named at all, ours stand for what models mostly write.
+        added = {format.name for family in registered() for format in family.formats}
         rivals = tuple(
-            format for found, format in scores if found.seen == best.seen and (found.cover or not best.cover)
+            format
+            for found, format in scores
+            if found.seen == best.seen and (found.cover or not (best.cover or format.name in added))
         )
         everything = get_format("auto")
         if _calls_stay_open(seen, best, rivals) and _as_well(judge(everything), best):

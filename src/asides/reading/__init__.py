@@ -12,7 +12,7 @@ what replies have shown (`Seen`). A `Reading` is also the one maker of parsers a
 from __future__ import annotations
 
 from ._reading import Begins, EvidenceKind, Reading, RowReader, ServerFacts, start_after
-from ._seen import Seen, SeenReplies, shown_by
+from ._seen import Seen, SeenReplies, Shown, shown_by
 
 __all__ = [
     "Begins",
@@ -22,6 +22,7 @@ __all__ = [
     "Seen",
     "SeenReplies",
     "ServerFacts",
+    "Shown",
     "shown_by",
     "start_after",
 ]

@@ -1,6 +1,6 @@
 """The record `Reading`, and the rules by which it is made.
 
-EvidenceKind ranks, the first that speaks decides: an explicit option; the prompt; the server's own word (the end of the
+Evidence ranks, the first that speaks decides: an explicit option; the prompt; the server's own word (the end of the
 prompt that it renders, then its chat template); a chat template or tokenizer that is given; the exact name; what
 earlier replies showed; the nearest older version; the format. One exception: for a request that asks for no thinking,
 what replies showed stands above the exact name, because many models think all the same.
@@ -47,7 +47,7 @@ EvidenceKind = Literal["option", "prompt", "server", "template", "name", "seen",
 TurnsOff = Literal["known", "none", "unknown"]
 """Whether thinking can be turned off: by a known value, by nothing, or nobody knows."""
 _DIRECT = frozenset({"option", "prompt", "server", "template"})
-"""EvidenceKind of the very prompt that is answered."""
+"""Evidence of the very prompt that is answered."""
 
 
 _STARTS: dict[Opening, Start] = {Opening(TEXT): "text", Opening(THINKING, fresh=True): "thinking"}
