@@ -12,11 +12,14 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+import asides.openai
 from asides import arrow
 from asides._engine.format import thinking_pair
 from asides.client import Client
+from asides.plugins._halves import ThoughtHalf
 from asides.plugins.evals import answer_of
 from asides.reading import Reading
+from tests.cli.running import run
 from tests.gateway.clients import ask
 from tests.gateway.servers import Servers, serving
 from tests.support import check_each
@@ -106,17 +109,50 @@ def test_every_whole_reading_has_the_answer_alone() -> None:
 
 
 def test_in_process() -> None:
-    """The library, columns and evaluations."""
+    """The library, columns, evaluations, and what the SDKs hand over."""
     for model in MODELS:
-        reading, text = Reading.of(model or None), text_of(model)
-        assert answer_of(text, model=model or None) == "Four."
+        reading, text, name = Reading.of(model or None), text_of(model), model or None
+        answer = ("hm so", "Four.")
+        assert answer_of(text, model=name) == "Four."
+        assert answer_in(asides.parse(text, model=name)) == answer
         assert reading.rows().read(text)[0].text == "Four."
-        column = arrow.split(pa.array([text]), format=reading.format, policies=reading.whole)
+        column = arrow.split(pa.array([text]), model=name)
         assert column.field("text")[0].as_py() == "Four."
-        parser = reading.parser()
-        events = [event for character in text for event in parser.feed(character)] + parser.finish()
-        assert events
-        assert (parser.message.thinking, parser.message.text) == ("hm so", "Four."), model
+        for parser in (reading.parser(), asides.Parser(model=name)):
+            events = [event for character in text for event in parser.feed(character)] + parser.finish()
+            assert events
+            assert answer_in(parser.message) == answer, model
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+        reply = {"model": model, "choices": [{**choice, "message": {"content": text}}]}
+        assert answer_in(asides.openai.read(reply)) == answer, model
+        frames = [{"model": model, "choices": [{"index": 0, "delta": {"content": each}}]} for each in text]
+        stream = asides.openai.split([*frames, {"model": model, "choices": [{**choice, "delta": {}}]}])
+        assert list(stream)
+        assert answer_in(stream.reply) == answer, model
+
+
+def answer_in(found: Any) -> tuple[str, str]:
+    """Thought and answer."""
+    return found.thinking, found.text
+
+
+def test_the_half_of_plugins_that_takes_thoughts() -> None:
+    """What the plug-ins for vLLM, SGLang and LiteLLM stand on; their hosts cannot take words back."""
+    for model in MODELS:
+        for think in THINK:
+            reading, text = Reading.of(model or None, think=think), text_of(model)
+            half = ThoughtHalf(reading)
+            taken = [*(half.feed(character) for character in text), half.finish()]
+            found = "".join(each.rest for each in taken)
+            assert found in (LATE if begins_in_text(reading) else LATE[:1]), (model, think)
+
+
+def test_filter() -> None:
+    """Whose words are gone too when the close comes."""
+    for model in (*ALWAYS[:2], SWITCHED[0], NEAR[0], *OPENING[:2]):
+        done = run("--model", model, given=text_of(model).encode())
+        late = begins_in_text(Reading.of(model))
+        assert done.stdout.decode() in (LATE if late else LATE[:1]), (model, done.stderr)
 
 
 def test_chat_through_the_gateway(servers: Servers) -> None:
