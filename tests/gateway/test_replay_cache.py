@@ -12,8 +12,10 @@ import httpx
 import pytest
 
 from asides._config.schema import ReplayCacheSettings
-from asides._gateway.replay_cache import ReplayCache, ReplayEntry
-from asides.dialects._request import CallPiece, Request, RequestTurn, TextPiece
+from asides._gateway.replay_cache import ConversationHash, ReplayCache, ReplayEntry
+from asides.dialects._request import CallPiece, Request, RequestTurn, TextPiece, ThinkingPiece
+from asides.parts import Thinking, ToolCall
+from asides.reply import Reply
 from tests.gateway.clients import WITH_TOOLS, Dialect, ask, body_of, post
 from tests.gateway.running import gateway
 from tests.gateway.servers import Servers, serving
@@ -348,6 +350,73 @@ def test_misses_are_counted(families: Servers) -> None:
 
 
 # What a lookup costs.
+
+
+def _cached(turns: list[RequestTurn], reply: Reply) -> tuple[ReplayCache, ReplayEntry]:
+    """A cache that has this reply to these turns."""
+    cache = ReplayCache(ReplayCacheSettings())
+    asked = Request(dialect="ollama", model="m", turns=tuple(turns))
+    entry = cache.put(ConversationHash("", asked, {}, asked.turns), reply, 0)
+    assert entry is not None
+    return cache, entry
+
+
+CALLED = (ToolCall("find", '{"q":1}'), ToolCall("find", '{"q":2}'), ToolCall("find", '{"q":3}'))
+THOUGHT = Reply(parts=(Thinking("Three."), *CALLED), thinking="Three.")
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize("apart", [True, False], ids=["with results between", "results last"])
+def test_a_turn_that_was_split_is_put_together(sizes: tuple[int, ...], apart: bool) -> None:
+    """Strands sends parallel calls over Ollama's API as a message for each: the thought of all of them is theirs."""
+    question = RequestTurn("user", (TextPiece("Three?"),))
+    cache, _ = _cached([question], THOUGHT)
+    calls = [CallPiece("find", call.arguments) for call in CALLED]
+    messages, results = [], []
+    for size in sizes:
+        taken, calls = calls[:size], calls[size:]
+        here = [RequestTurn("tool", (TextPiece(call.arguments),)) for call in taken]
+        messages += [RequestTurn("assistant", tuple(taken)), *(here if apart else ())]
+        results += [] if apart else here
+    asked = Request(dialect="ollama", model="m", turns=(question, *messages, *results))
+    found = cache.restore("", asked, {})
+    assert (found.hits, found.misses) == (1, 0)
+    first, second, *rest = found.request.turns
+    assert (first, [turn.role for turn in rest]) == (question, ["tool"] * 3)
+    assert second.pieces == (ThinkingPiece("Three."), *(CallPiece("find", call.arguments) for call in CALLED))
+
+
+def test_calls_that_only_begin_alike_are_not_put_together() -> None:
+    """Another second call, words between them, or a new question: the thought was not about these."""
+    question = RequestTurn("user", (TextPiece("Three?"),))
+    cache, _ = _cached([question], THOUGHT)
+    first, second, third = (CallPiece("find", call.arguments) for call in CALLED)
+    for others in (
+        [(first,), (second,)],
+        [(first,), (second,), (CallPiece("find", '{"q":4}'),)],
+        [(first,), (TextPiece("And"), second), (third,)],
+    ):
+        asked = Request(
+            dialect="ollama", model="m", turns=(question, *(RequestTurn("assistant", pieces) for pieces in others))
+        )
+        found = cache.restore("", asked, {})
+        assert (found.hits, found.request) == (0, asked)
+
+
+def test_a_question_that_is_repeated_counts_once() -> None:
+    """Semantic-kernel asks again with each request until there is an answer; an answered question may be asked anew."""
+    question = RequestTurn("user", (TextPiece("Three?"),))
+    called = RequestTurn("assistant", tuple(CallPiece("find", call.arguments) for call in CALLED))
+    result = RequestTurn("tool", (TextPiece("3"),))
+    cache, _ = _cached([question], THOUGHT)
+    again = Request(dialect="ollama", model="m", turns=(question, question, called, result))
+    assert cache.restore("", again, {}).hits == 1
+    later, _ = _cached([question, called, result], THOUGHT)
+    again = Request(dialect="ollama", model="m", turns=(question, called, result, question, called, result))
+    assert later.restore("", again, {}).hits == 1
+    answered = RequestTurn("assistant", (TextPiece("Yes."),))
+    again = Request(dialect="ollama", model="m", turns=(question, answered, question, called, result))
+    assert cache.restore("", again, {}).hits == 0
 
 
 def test_looking_up_is_linear() -> None:

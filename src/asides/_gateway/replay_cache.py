@@ -9,6 +9,10 @@ two ways only, both under the same credential and model:
 - by a hash of everything that stands before the turn (texts, calls, results of tools, images), of the calls of the
   turn itself, and of the user and session that the client names.
 
+A client may send a turn of several calls as several messages, each with its result: by the first call it is found, and
+where the others follow, all of it is put together again. One that repeats its question before the answer counts as if
+it had asked once.
+
 What is found by neither is a miss: it is counted, and never answered by a nearby entry. In memory only, bounded by the
 `replay_cache` section of the configuration; the client that has most lets its oldest entries go (`shares.py`).
 
@@ -24,7 +28,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -73,7 +77,7 @@ class ConversationHash:
     It is hashed when a key is asked for: most requests have no calls, and no key is ever wanted.
     """
 
-    __slots__ = ("_hash", "_headers", "_owner", "_request", "_turns", "credential")
+    __slots__ = ("_asked", "_hash", "_headers", "_owner", "_request", "_turns", "credential")
 
     def __init__(
         self, credential: str, request: Request, headers: Mapping[str, str], turns: Iterable[RequestTurn] = ()
@@ -86,6 +90,8 @@ class ConversationHash:
         self._hash: hashlib.blake2b | None = None
         self._turns = list(turns)
         """Those that are not in the hash yet."""
+        self._asked = ""
+        """What the user has asked and nobody has answered yet but by calls."""
 
     @property
     def owner(self) -> bytes:
@@ -111,6 +117,11 @@ class ConversationHash:
         _update(hash, (self.owner, self.session))
         return hash
 
+    @property
+    def before(self) -> str:
+        """A hash of all that a reply here comes after: instructions, tools and turns."""
+        return _digest(self.key(()), to_json([tool.definition for tool in self._request.tools])).hex()[:32]
+
     def add_turn(self, turn: RequestTurn) -> None:
         """Go on behind a turn."""
         self._turns.append(turn)
@@ -122,7 +133,8 @@ class ConversationHash:
         if self._hash is None:
             self._hash = self._begin()
         for turn in self._turns:
-            _update_turn(self._hash, turn)
+            if not self._repeats(turn):
+                _update_turn(self._hash, turn)
         self._turns.clear()
         here = self._hash.copy()
         called = list(calls)
@@ -132,6 +144,16 @@ class ConversationHash:
             # Without its whitespace: APIs differ in what they keep of it between two texts and at their ends.
             _update(here, ("said", "".join(text.split())))
         return here.digest()
+
+    def _repeats(self, turn: RequestTurn) -> bool:
+        """Whether the user asks once more what is just being answered: semantic-kernel sends its question again."""
+        if turn.role == "assistant" and not _calls(turn):
+            self._asked = ""
+        if turn.role != "user":
+            return False
+        asked = turn.text if all(isinstance(piece, TextPiece) for piece in turn.pieces) else ""
+        repeats, self._asked = bool(asked) and asked == self._asked, asked
+        return repeats
 
 
 def beginning_of(credential: str, request: Request, headers: Mapping[str, str]) -> bytes:
@@ -229,6 +251,8 @@ class ReplayCache:
         keys += [
             _digest(conversation.owner, "id", call.id) for place, call in calls if _is_own_id(call.id, place, seed)
         ]
+        if len(calls) > 1:
+            keys.append(_split_key(conversation, calls[0][1].name, calls[0][1].arguments))
         arguments = tuple(call.arguments for _, call in calls)
         written = written_thought(reply, raw, framing)
         entry = ReplayEntry(thinking, written, arguments, tuple(keys), reply.proofs, issuer if reply.proofs else "")
@@ -302,13 +326,23 @@ class ReplayCache:
         ]
         dropped = {number for number in wanted if _has_dropped(request.turns[number])}
         looked_up = set(wanted[-MOST_TURNS:])
-        turns = list(request.turns)
+        turns: list[RequestTurn | None] = list(request.turns)
         hits = misses = exact = 0
         missed: list[bytes] = []
         for number, sent in enumerate(request.turns):
+            if turns[number] is None:  # a part of a turn before it
+                conversation.add_turn(sent)
+                continue
             words = self._find_retyped(conversation, sent) if retyped and sent.role == "assistant" else ""
             turn = _without_words(sent, words) if words else sent
             entry = self._find(conversation, turn, missed) if number in looked_up else None
+            if entry is None and number in looked_up and number in dropped and _calls(turn):
+                entry, parts = self._find_split(conversation, request.turns, number, missed)
+                if entry is not None:
+                    pieces = tuple(piece for place in parts for piece in request.turns[place].pieces)
+                    turn = msgspec.structs.replace(turn, pieces=pieces)
+                    for place in parts[1:]:
+                        turns[place] = None
             restored = turn if entry is None else _put_back(turn, entry, issuer, dropped=number in dropped)
             if words and (entry is None or number not in dropped):  # else it is among the thoughts of the entry
                 restored = msgspec.structs.replace(restored, pieces=(ThinkingPiece(words), *restored.pieces))
@@ -319,7 +353,7 @@ class ReplayCache:
             # The turn as the client sent it: thinking does not count in the hash, so restored or not it is the same.
             conversation.add_turn(sent)
         if hits or exact:
-            request = msgspec.structs.replace(request, turns=tuple(turns))
+            request = msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn is not None))
         return Restored(request, hits, misses, exact, tuple(missed), conversation)
 
     def _find_retyped(self, conversation: ConversationHash, turn: RequestTurn) -> str:
@@ -352,6 +386,35 @@ class ReplayCache:
             # A conversation that goes on sends all its turns each time, and its entries are used again.
             self._shares.use(credential, found)
             return entry
+
+    def _find_split(
+        self, conversation: ConversationHash, turns: Sequence[RequestTurn], number: int, missed: list[bytes]
+    ) -> tuple[ReplayEntry | None, list[int]]:
+        """The entry of a turn whose calls the client has sent as several messages, and the places of these."""
+        calls = [piece for piece in turns[number].pieces if isinstance(piece, CallPiece)]
+        key = _split_key(conversation, calls[0].name, calls[0].arguments)
+        with self._lock:
+            _, entry = self._entries.get(self._by_key.get(key, -1), ("", None))
+        if entry is None:
+            missed.append(key)
+            return None, []
+        parts = [number]
+        for place in range(number + 1, len(turns)):
+            turn = turns[place]
+            if len(calls) >= len(entry.arguments) or turn.role not in ("assistant", "tool"):
+                break
+            if turn.role == "assistant":
+                if not all(isinstance(piece, CallPiece) for piece in turn.pieces):
+                    break  # it says or thinks something, so it is a turn of its own
+                calls += [piece for piece in turn.pieces if isinstance(piece, CallPiece)]
+                parts.append(place)
+        whole = conversation.key((call.name, call.arguments) for call in calls)
+        return (entry, parts) if whole in entry.keys else (None, [])
+
+
+def _split_key(conversation: ConversationHash, name: str, arguments: str) -> bytes:
+    """By which a turn of several calls is found by its first alone."""
+    return _digest("split", conversation.key([(name, arguments)]))
 
 
 def written_thought(reply: Reply, raw: str, framing: tuple[str, str] | None) -> str:
