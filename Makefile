@@ -134,7 +134,7 @@ test-load: .venv/.test ## Load the gateway: clients gone, upstreams gone, 10,000
 
 # Not part of `test`, which runs a part of it: minutes.
 test-continuity: .venv/.test ## Hold conversations with scripted providers that want their thoughts back: six ways of clients, restarts, workers
-	.venv/bin/python -m pytest tests/continuity/full_matrix.py $(CONTINUITY_ARGUMENTS)
+	.venv/bin/python -m pytest tests/continuity/full_matrix.py tests/continuity/real_clients.py $(CONTINUITY_ARGUMENTS)
 
 test-model: .venv-model/.model ## Ask a small real model through the gateway, with every SDK
 	.venv-model/bin/python -m pytest tests/model/real_sent_back.py tests/model/real_model.py tests/model/real_llama_server.py $(MODEL_ARGUMENTS)

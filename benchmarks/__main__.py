@@ -19,6 +19,7 @@ SECTIONS = {
     "calls-per-marker": "calls_per_marker",
     "dialects": "dialects",
     "sdk": "sdk",
+    "capsules": "capsules",
     "tokens": "tokens",
     "whole-ids": "whole_ids",
     "conversations": "conversations",
