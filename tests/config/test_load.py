@@ -128,6 +128,15 @@ def test_a_file_that_is_only_found_gets_no_key_and_keeps_nothing(tmp_path: Path)
     assert (named.config.upstreams[0].key, named.config.history.store) == ("sk-own", "own.db")
 
 
+def test_a_file_that_is_only_found_chooses_no_key_of_what_clients_carry(tmp_path: Path) -> None:
+    """Who wrote it would know the key, and could read every thought in every conversation that a client has saved."""
+    path = written(tmp_path / "here", f"continuity: {{keys: [{'k' * 40}]}}")
+    found = load_all(environ=home(tmp_path), here=True)
+    assert found.config.continuity == Config().continuity
+    assert [warning for warning in found.warnings if "continuity is not taken" in warning]
+    assert load_all(path, environ=home(tmp_path)).config.continuity.keys == ("k" * 40,)
+
+
 def test_keys_go_to_upstreams_that_the_user_names(tmp_path: Path) -> None:
     """With --upstream the file's addresses are not used, so the key is sent; the file's history never counts."""
     written(tmp_path / "here", HOSTILE)

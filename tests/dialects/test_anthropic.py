@@ -783,7 +783,7 @@ def test_a_request_of_another_dialect() -> None:
     assert dialect.write_request(request, WriteOptions(model="claude", stream=False)) == {
         "model": "claude",
         "max_tokens": 8292,
-        "system": [{"type": "text", "text": "A."}, {"type": "text", "text": "B."}],
+        "system": "A.",
         "messages": [
             {
                 "role": "user",
@@ -803,6 +803,7 @@ def test_a_request_of_another_dialect() -> None:
                 "role": "user",
                 "content": [
                     {"type": "tool_result", "tool_use_id": "functions_f_0", "content": "1"},
+                    {"type": "text", "text": "B."},
                     {"type": "text", "text": "So?"},
                 ],
             },

@@ -30,7 +30,8 @@ def conversations(draw: st.DrawFn) -> list[list[RequestTurn]]:
         ids = [f"call_{step}_{number}" for number in range(draw(st.integers(0, 2)))]
         pieces += [CallPiece("find", f'{{"q":{number}}}', id) for number, id in enumerate(ids)]
         answers = [RequestTurn("tool", (TextPiece(draw(WORDS)),), id, "find") for id in draw(st.permutations(ids))]
-        following = answers or [RequestTurn("user", (TextPiece(draw(WORDS)),))]
+        later = [RequestTurn("system", (TextPiece(draw(WORDS)),))] if draw(st.booleans()) else []
+        following = [*answers, *later] if answers else [*later, RequestTurn("user", (TextPiece(draw(WORDS)),))]
         steps.append([RequestTurn("assistant", tuple(pieces)), *following])
     return steps
 

@@ -219,9 +219,12 @@ class Gemini(Groq):
         return calls
 
     def check_turn(self, number: int, message: Body, body: Body) -> None:
-        calls = message.get("tool_calls") or ()
-        if calls and calls[0].get("extra_content") != {"google": {"thought_signature": prove(THOUGHTS[0])}}:
-            raise Broken("Function call is missing a thought_signature in functionCall parts.")
+        for call in (message.get("tool_calls") or ())[:1]:
+            signature = call.get("extra_content", {}).get("google", {}).get("thought_signature")
+            if not signature:
+                raise Broken("Function call is missing a thought_signature in functionCall parts.")
+            if signature not in (prove(THOUGHTS[0]), "skip_thought_signature_validator"):
+                raise Broken("Thought signature is not valid.")
 
 
 # Messages.
@@ -261,8 +264,9 @@ class Anthropic(Provider):
             raise Broken("max_tokens: Field required")
         messages = body["messages"]
         for number, (message, after) in enumerate(zip(messages, [*messages[1:], None], strict=True)):
-            if after is not None and message["role"] == after["role"]:
-                raise Broken(f"messages: roles must alternate, at {number}")
+            # Neighbours of the user are one turn to the provider; of the assistant, a turn would be torn apart.
+            if after is not None and message["role"] == after["role"] == "assistant":
+                raise Broken(f"messages: two turns of the assistant, at {number}")
             if message["role"] == "assistant":
                 self._check_turn(body, number, message, after)
 
@@ -276,15 +280,13 @@ class Anthropic(Provider):
                 raise Broken(f"messages.{number}: `tool_use` ids were found without `tool_result` blocks")
             # Only while calls are open: after a new question the provider takes a turn without its thoughts.
             thinks = body.get("thinking", {}).get("type") != "disabled"
-            open_turn = (
-                thinks and number + 2 == len(body["messages"]) and all(b["type"] == "tool_result" for b in content)
-            )
-            if open_turn and blocks[0]["type"] not in ("thinking", "redacted_thinking"):
+            last = number + 2 == len(body["messages"]) and all(block["type"] == "tool_result" for block in content)
+            if thinks and last and not self.drops(body) and blocks[0]["type"] not in ("thinking", "redacted_thinking"):
                 raise Broken(
                     f"{place}.type: Expected `thinking` or `redacted_thinking`, but found `{blocks[0]['type']}`"
                 )
         for block in blocks:
-            if block["type"] == "thinking":
+            if block["type"] == "thinking" and not self.drops(body):
                 signed = self.signature(block["thinking"], body, body["messages"][:number])
                 if block["signature"] != signed:
                     why = (
@@ -293,6 +295,10 @@ class Anthropic(Provider):
                     raise Broken(f"{place}: {why}")
             if block["type"] == "redacted_thinking" and block["data"] != prove("redacted"):
                 raise Broken(f"{place}: Invalid `data` in `redacted_thinking` block")
+
+    def drops(self, body: Body) -> bool:
+        """Whether it is told to leave out thoughts that are bound to another conversation."""
+        return False
 
     def blocks(self, body: Body, step: int) -> list[Body]:
         """The blocks of a reply."""
@@ -340,11 +346,37 @@ class Anthropic(Provider):
 
 
 class AnthropicBound(Anthropic):
-    """The newest models: a thought is bound to everything before it."""
+    """The newest models: a thought is bound to everything before it, none can be switched off, and no call forced."""
 
     name = "anthropic-bound"
     model = "claude-opus-5-5"
     bound = True
+
+    def check(self, body: Body) -> None:
+        if body.get("thinking", {}).get("type") == "disabled":
+            raise Broken("thinking.type: this model always thinks")
+        if body.get("tool_choice", {}).get("type") in ("any", "tool"):
+            raise Broken("tool_choice: no tool can be forced while the model thinks")
+        beta = self.headers[-1].get("anthropic-beta", "")
+        if "block_binding" in body.get("thinking", {}) and "thinking-binding-controls-2026-08-01" not in beta:
+            raise Broken("thinking.block_binding: Extra inputs are not permitted")
+        super().check(body)
+
+    def drops(self, body: Body) -> bool:
+        binding = body.get("thinking", {}).get("block_binding", {})
+        return bool(binding.get("prefix_mismatch_behavior") == "drop_block")
+
+    def whole(self, body: Body, step: int) -> Body:
+        dropped: list[Body] = []
+        for number, message in enumerate(body["messages"]):
+            for place, block in enumerate(message["content"] if isinstance(message["content"], list) else ()):
+                if block["type"] == "thinking":
+                    signed = self.signature(block["thinking"], body, body["messages"][:number])
+                    if block["signature"] != signed:
+                        path = f"messages.{number}.content.{place}"
+                        dropped.append({"type": "thinking_dropped", "path": path, "reason": "prefix_mismatch"})
+        whole = super().whole(body, step)
+        return whole | ({"input_transformations": dropped} if "block_binding" in body.get("thinking", {}) else {})
 
 
 def _as_blocks(messages: list[Body]) -> list[Body]:
@@ -388,6 +420,9 @@ class Responses(Provider):
     path = "/v1/responses"
     model = "gpt-6"
 
+    paired = True
+    """Whether no call is taken without the thought before it. The API's own words name the ids of both items."""
+
     def step(self, body: Body) -> int:
         return sum(item.get("role") == "assistant" for item in body["input"])
 
@@ -410,7 +445,7 @@ class Responses(Provider):
                 reasoned = True
             elif kind == "function_call":
                 calls.add(item["call_id"])
-                if not reasoned:
+                if not reasoned and (self.paired or item.get("id")):
                     raise Broken("Item of type 'function_call' was provided without its required 'reasoning' item")
             elif kind == "function_call_output":
                 if item["call_id"] not in calls:
@@ -500,6 +535,13 @@ class Responses(Provider):
                 yield event("response.function_call_arguments.done", **place, arguments=text)
             yield event("response.output_item.done", output_index=index, item=item)
         yield event("response.completed", response=whole)
+
+
+class ResponsesPairedById(Responses):
+    """A call needs its thought only where it has the id of its item: so a conversation of elsewhere can go on."""
+
+    name = "responses-by-id"
+    paired = False
 
 
 def check_append_only(requests: list[Body]) -> None:

@@ -11,7 +11,15 @@ import msgspec
 import pytest
 
 from asides._config.schema import ContinuitySettings
-from asides._gateway.capsules import PREFIX, CapsuleOwner, Capsules, key_file, make_capsules, read_key_file
+from asides._gateway.capsules import (
+    PREFIX,
+    CapsuleContent,
+    CapsuleOwner,
+    Capsules,
+    key_file,
+    make_capsules,
+    read_key_file,
+)
 from asides._gateway.proofs import open_turn
 from asides.dialects._request import RequestTurn, TextPiece, ThinkingPiece
 from asides.reply._items import PlacedProof
@@ -21,7 +29,9 @@ pytest.importorskip("cryptography")
 
 KEY = b"k" * 40
 OWNER = CapsuleOwner("anthropic https://api.anthropic.com claude", "0" * 32, b'["user",[]]')
-PROOF = PlacedProof(1, 2, "anthropic", {"type": "thinking", "thinking": "é\ud7ff", "signature": "s" * 300})
+PROOF = CapsuleContent(
+    PlacedProof(1, 2, "anthropic", {"type": "thinking", "thinking": "é\ud7ff", "signature": "s" * 300}), "0" * 32
+)
 LIMIT = 256 * 1024
 
 
@@ -67,7 +77,7 @@ def test_fields_cannot_be_moved_into_each_other() -> None:
 
 def test_tampered_ones_never_open() -> None:
     """Any character changed, anywhere; none that is left out or added."""
-    capsule = made().seal(PlacedProof(0, 0, "anthropic", {"a": 1}), OWNER)
+    capsule = made().seal(CapsuleContent(PlacedProof(0, 0, "anthropic", {"a": 1})), OWNER)
     capsules = made()
     for place in range(len(capsule)):
         for other in ("A", "z"):
@@ -94,7 +104,7 @@ def test_keys_can_be_changed() -> None:
 @pytest.mark.parametrize("size", [100, 1000, 10_000])
 def test_large_ones_are_not_made(size: int) -> None:
     """`limits.capsule` counts the characters of the whole."""
-    proof = PlacedProof(0, 0, "x", {"data": "d" * size})
+    proof = CapsuleContent(PlacedProof(0, 0, "x", {"data": "d" * size}))
     length = len(made().seal(proof, OWNER))
     assert len(Capsules((KEY,), length).seal(proof, OWNER)) == length
     assert Capsules((KEY,), length - 1).seal(proof, OWNER) == ""
@@ -103,14 +113,19 @@ def test_large_ones_are_not_made(size: int) -> None:
 
 def test_a_turn_loses_its_capsules_whether_they_open_or_not() -> None:
     """An upstream never sees one; text that the client was shown stays."""
-    good, bad = made().seal(PlacedProof(0, 0, "anthropic", {"is": "A"}), OWNER), PREFIX + "AAAA"
+    good, bad = made().seal(CapsuleContent(PlacedProof(0, 0, "anthropic", {"is": "A"})), OWNER), PREFIX + "AAAA"
     pieces = (
         ThinkingPiece("shown", bad),
         ThinkingPiece("", details=({"type": "reasoning", "encrypted_content": good}, {"type": "reasoning.text"})),
         ThinkingPiece("", details=({"type": "reasoning.encrypted", "data": bad},)),
         TextPiece("t"),
     )
-    found = open_turn(RequestTurn("assistant", pieces), lambda text: made().open(text, OWNER))
+
+    def opened(text: str) -> PlacedProof | None:
+        content = made().open(text, OWNER)
+        return content.proof if content is not None else None
+
+    found = open_turn(RequestTurn("assistant", pieces), opened)
     assert (found.opened, found.unopened) == (1, 2)
     assert PREFIX not in str(found.turn)
     assert [piece.proof.data for piece in found.turn.pieces if isinstance(piece, ThinkingPiece) and piece.proof] == [

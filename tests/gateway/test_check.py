@@ -13,6 +13,7 @@ from asides._config import UpstreamSettings
 from asides._config.schema import Config, ModelSettings
 from asides._gateway.check import TOOL_QUESTION, check
 from tests.cli.running import run
+from tests.gateway.providers import KEY, Anthropic, provider
 from tests.gateway.rendering import render_prompts
 from tests.gateway.speech import Speech
 from tests.gateway.upstream import JSON, Asked, Close, Reply, json_reply, upstream
@@ -43,6 +44,21 @@ def test_check_says_how_the_server_ends_its_prompt() -> None:
     (line,) = [line for line in done.stdout.decode().splitlines() if line.startswith("  start")]
     assert line.startswith("  start     thinking: the prompt that the server writes ends with")
     assert "<think>" in line
+
+
+def test_check_says_which_key_seals_what_clients_carry(tmp_path: Path) -> None:
+    """Of a provider that wants something back: with one key per machine, conversations would not go on at another."""
+    with provider(Anthropic) as served:
+        file = tmp_path / "asides.yaml"
+        for more, said in (
+            ("", "continuity.key; several machines"),
+            ("continuity: {keys: [" + "k" * 40 + "]}", "keys"),
+        ):
+            file.write_text(f"upstreams:\n  - {{url: {served.url}, kind: anthropic, key: {KEY}}}\n{more}\n")
+            done = run("serve", "--check", "--config", str(file))
+            (line,) = [line for line in done.stdout.decode().splitlines() if line.startswith("  thoughts")]
+            assert said in line
+            assert "kkkk" not in line
 
 
 def test_check_hides_secrets(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import anthropic
@@ -135,6 +136,143 @@ def test_a_refused_thought_is_left_out_once_and_for_all() -> None:
         # Any other refusal is the client's to hear of, and not repeated.
         wrong = httpx.post(f"{running.url}/v1/messages", json={**body, "max_tokens": "x"})
         assert wrong.status_code == 400
+
+
+RULES = (
+    providers.DeepSeek,
+    providers.Groq,
+    providers.Gemini,
+    providers.Anthropic,
+    providers.AnthropicBound,
+    providers.ResponsesPairedById,
+)
+"""Those that have a way for a conversation without its thoughts. The scripts of OpenRouter and Responses have none:
+they refuse a call whose details, or whose item, are missing, which is stricter than what is written of either."""
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
+def test_where_nothing_is_known_the_conversation_goes_on(kind: type[Provider]) -> None:
+    """The client carries nothing and the gateway has forgotten all: what is refused is put right by the card."""
+    way = (conversations.chat_drops, conversations.messages_drop)[RULES.index(kind) % 2]
+    with providers.provider(kind) as served:
+        settings = {"upstreams": [served.upstream], "continuity": {"keys": ["k" * 40]}}
+        url = ""
+        talk = way(lambda: url, kind.model, False)
+        with gateway(settings) as running:
+            url = running.url
+            answers = [next(talk)]
+        with gateway(settings) as running:
+            url = running.url
+            answers += talk
+        assert answers == list(TEXTS)
+        assert len(served.provider.requests) == len(TEXTS) + len(served.provider.refused)
+        assert len(served.provider.refused) <= 1  # remembered
+
+
+def test_a_history_that_the_client_rewrote_goes_on() -> None:
+    """A thought that is bound to what stood before it: the provider is told to leave it out, and says so."""
+    with providers.provider(providers.AnthropicBound) as served, gateway({"upstreams": [served.upstream]}) as running:
+        body = _first_turn(running.url, served.provider.model)
+        body["messages"][0]["content"] = "3+3?"
+        answer = httpx.post(f"{running.url}/v1/messages", json=body)
+        assert (answer.status_code, answer.json()["content"][-1]["text"]) == (200, TEXTS[1])
+        assert "input_transformations" not in answer.json()
+        sent = served.provider.requests[-1]
+        assert sent["thinking"] == {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+        assert sent["messages"] == served.provider.requests[-2]["messages"]
+        # A client that decides itself hears of it.
+        strict = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "error"}}
+        beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
+        body["messages"][0]["content"] = "4+4?"
+        refused = httpx.post(f"{running.url}/v1/messages", json={**body, "thinking": strict}, headers=beta)
+        assert refused.status_code == 400
+        strict["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+        told = httpx.post(f"{running.url}/v1/messages", json={**body, "thinking": strict}, headers=beta)
+        assert [each["path"] for each in told.json()["input_transformations"]] == ["messages.1.content.0"]
+
+
+def test_after_a_recovery_the_next_thoughts_go_back() -> None:
+    """Only the turns so far lose their thoughts, and what is sent begins the same from then on."""
+    with providers.provider(providers.Anthropic) as served:
+        settings = {"upstreams": [served.upstream], "continuity": {"keys": ["k" * 40]}}
+        url = ""
+        talk = conversations.messages_drop(lambda: url, served.provider.model, False)
+        with gateway(settings) as running:
+            url = running.url
+            next(talk)
+        with gateway(settings) as running:
+            url = running.url
+            assert [*talk] == list(TEXTS[1:])
+        recovered = [body for body in served.provider.requests[2:]]
+        turns = [body["messages"] for body in recovered]
+        assert all(after[: len(before)] == before for before, after in pairwise(turns))
+        assert [block["type"] for block in turns[-1][-2]["content"]] == ["thinking", "text"]
+        assert len(served.provider.refused) == 1
+
+
+def test_a_prompt_that_was_rewritten_is_told_and_acts_where_thoughts_are_bound() -> None:
+    """What a client carries says where it stood: elsewhere it still opens, and a header says that it was moved."""
+    bound, free = providers.AnthropicBound, providers.Anthropic
+    tool = {"type": "function", "function": clients.FUNCTION}
+    with ExitStack() as stack:
+        served = {kind: stack.enter_context(providers.provider(kind)) for kind in (bound, free)}
+        found = [{**each.upstream, "models": [each.provider.model]} for each in served.values()]
+        settings = {"upstreams": found, "continuity": {"keys": ["k" * 40]}, "replay_cache": {"entries": 0}}
+        running = stack.enter_context(gateway(settings))
+        for kind, each in served.items():
+            body: dict[str, Any] = {
+                "model": kind.model,
+                "tools": [tool],
+                "messages": [{"role": "user", "content": "a"}],
+            }
+            message = _ask_chat(running.url, body).json()["choices"][0]["message"]
+            results = [{"role": "tool", "tool_call_id": call["id"], "content": "4"} for call in message["tool_calls"]]
+            body["messages"] += [message, *results]
+            same = _ask_chat(running.url, body)
+            assert same.headers["x-asides-thoughts"].startswith("restored=")
+            assert "moved" not in same.headers["x-asides-thoughts"]
+            body["messages"][0]["content"] = "b"
+            moved = _ask_chat(running.url, body)
+            assert moved.status_code == 200
+            assert moved.headers["x-asides-thoughts"].endswith("; reason=moved")
+            assert ("thinking" in each.provider.requests[-1]) is (kind is bound)
+            assert each.provider.refused == []
+
+
+def _ask_chat(url: str, body: dict[str, Any], key: str = "sk-client") -> httpx.Response:
+    return httpx.post(f"{url}/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"})
+
+
+def test_what_one_client_carries_is_of_no_use_to_another() -> None:
+    """Under another credential, in another session, changed or cut short it counts as unknown, and fails nothing."""
+    tool = {"type": "function", "function": clients.FUNCTION}
+    with providers.provider(providers.Anthropic) as served:
+        settings = {"upstreams": [served.upstream], "continuity": {"keys": ["k" * 40]}, "replay_cache": {"entries": 0}}
+        with gateway(settings) as running:
+            model = served.provider.model
+            body: dict[str, Any] = {"model": model, "tools": [tool], "messages": [{"role": "user", "content": "a"}]}
+            message = _ask_chat(running.url, body).json()["choices"][0]["message"]
+            details = message["reasoning_details"]
+            answer = {"role": "assistant", "content": message["content"], "reasoning_details": details}
+            body["messages"] += [answer, {"role": "user", "content": "Sure?"}]
+            own = _ask_chat(running.url, body).headers["x-asides-thoughts"]
+            assert own == f"restored={len(details)}, dropped=0"
+            told = f"restored=0, dropped={len(details)}; reason=unopened"
+            before = len(served.provider.requests)
+            others = [
+                _ask_chat(running.url, body, "sk-other"),
+                _ask_chat(running.url, {**body, "user": "somebody"}),
+                _ask_chat(running.url, {**body, "prompt_cache_key": "another"}),
+            ]
+            for left, right in ((-1, ""), (40, ""), (40, "A" * 200)):
+                changed = [{**detail, "data": detail["data"][:left] + right} for detail in details]
+                turns = [body["messages"][0], {**answer, "reasoning_details": changed}, body["messages"][2]]
+                others.append(_ask_chat(running.url, {**body, "messages": turns}))
+            assert [(each.status_code, each.headers["x-asides-thoughts"]) for each in others] == [(200, told)] * 6
+        sent = json.dumps(served.provider.requests[before:])
+        assert "asides2." not in sent
+        assert providers.prove("redacted") not in sent
+        assert "sig_" not in sent
 
 
 @pytest.mark.parametrize("foreign", ["text", "drop"])

@@ -18,6 +18,7 @@ from asides._config import Config
 from asides._config.schema import Telemetry
 from asides._gateway.state import State
 from tests.gateway.clients import DIALECTS, Dialect, ask, get
+from tests.gateway.providers import Anthropic, provider
 from tests.gateway.running import Gateway, gateway
 from tests.gateway.upstream import Upstream, upstream
 from tests.waiting import eventually
@@ -123,6 +124,20 @@ def test_a_span_has_thinking_and_answer_apart(traced: tuple[Collector, Upstream,
     assert json.loads(found["gen_ai.input.messages"])[-1]["parts"] == [{"type": "text", "content": "2+2?"}]
     # The server's own spans stand below ours.
     assert server.question().headers["traceparent"] == f"00-{TRACE}-{span.span_id.hex()}-01"
+
+
+def test_a_proof_is_counted_and_never_shown() -> None:
+    """Of what a provider wants back with a thought a span has who made it and its size, whatever else it may hold."""
+    with collecting() as collector, provider(Anthropic) as served:
+        config = {"upstreams": [served.upstream], "telemetry": {"spans": True, "content": True}}
+        with gateway(config, variables=_variables(collector)) as running:
+            ask("messages", running.url, model=Anthropic.model, tools=True)
+            [span] = collector.wait_for(1)
+        found = _plain(span.attributes)
+        assert found["asides.proof.issuer"] == f"anthropic {served.url} {Anthropic.model}"
+        assert found["asides.proof.count"] == 2
+        assert found["asides.proof.bytes"] > 100
+        assert "sig_" not in str(found)
 
 
 def test_no_text_unless_asked_for() -> None:

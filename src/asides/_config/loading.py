@@ -308,9 +308,10 @@ class _Layers:
             self._leave_out_choices_of_strangers()
 
     def _leave_out_choices_of_strangers(self) -> None:
-        """Who made the folder neither chooses where thoughts are written to nor who reads them."""
+        """Who made the folder neither chooses where thoughts are written to, nor who reads them, nor by which key they
+        are sealed."""
         self.values.get("think_tags", {}).pop("save_to_memory", None)
-        for section in ("history", "responses", "page"):
+        for section in ("history", "responses", "page", "continuity"):
             if self.values.pop(section, None) is not None:
                 self.warnings.append(f"{self.origin((section,))}: {section} is not taken from a file {NOT_NAMED}")
                 self._forget((section,))

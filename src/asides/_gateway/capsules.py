@@ -4,7 +4,8 @@ A provider's proof goes out in the field that a client returns anyway (a signatu
 comes back with the next request, so a conversation survives a restart, and several workers and machines need no store.
 The construction is that of `cryptography`: AES-256-GCM under a key that HKDF-SHA256 derives from the master key and a
 random salt of each capsule. Version, key id, issuer, and keyed hashes of the credential and of the user and session
-that the client names are authenticated with it. As bytes, before base64:
+that the client names are authenticated with it. Inside, beside the proof, is a hash of what stood before the reply:
+clients rewrite prompts, so it is only compared, and what differs is reported. As bytes, before base64:
 
     version (1) | key id (8) | salt (16) | nonce (12) | ciphertext and tag
 
@@ -56,6 +57,14 @@ class CapsuleOwner(msgspec.Struct, frozen=True):
     """The user and the session that the client names."""
 
 
+class CapsuleContent(msgspec.Struct, frozen=True):
+    """What is in a capsule."""
+
+    proof: PlacedProof
+    before: str = ""
+    """A hash of the conversation before the reply that it came with."""
+
+
 class Capsules:
     """Seals proofs for clients and opens what they bring back. Never raises for what a client sent."""
 
@@ -65,11 +74,11 @@ class Capsules:
         self._first = keys[0]
         self._limit = limit
 
-    def seal(self, proof: PlacedProof, owner: CapsuleOwner) -> str:
-        """A proof as a client may carry it; empty where it would be too long."""
+    def seal(self, content: CapsuleContent, owner: CapsuleOwner) -> str:
+        """What a client may carry; empty where it would be too long."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # here: few gateways have such upstreams
 
-        plain = msgspec.json.encode(proof)
+        plain = msgspec.json.encode(content)
         if _encoded_length(HEAD + len(plain) + TAG) > self._limit:
             return ""
         key, salt, nonce = self._first, secrets.token_bytes(SALT), secrets.token_bytes(NONCE)
@@ -77,7 +86,7 @@ class Capsules:
         sealed = AESGCM(_derive(key, salt)).encrypt(nonce, plain, _authenticated(head, key, owner))
         return PREFIX + base64.urlsafe_b64encode(head + salt + nonce + bytes(sealed)).decode().rstrip("=")
 
-    def open(self, text: str, owner: CapsuleOwner) -> PlacedProof | None:
+    def open(self, text: str, owner: CapsuleOwner) -> CapsuleContent | None:
         """What is in a capsule; None where it does not open for this owner."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -99,7 +108,7 @@ class Capsules:
         try:
             nonce, sealed = data[HEAD - NONCE : HEAD], data[HEAD:]
             plain = AESGCM(_derive(key, salt)).decrypt(nonce, sealed, _authenticated(head, key, owner))
-            return msgspec.json.decode(bytes(plain), type=PlacedProof)
+            return msgspec.json.decode(bytes(plain), type=CapsuleContent)
         except (InvalidTag, msgspec.MsgspecError):
             return None
 

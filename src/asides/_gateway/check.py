@@ -19,6 +19,7 @@ from .._engine.format import Format
 from .._engine.markers import Action, compile_tables
 from ..dialects import openai_chat
 from ..dialects._framing import to_json
+from ..dialects._providers import provider_of
 from ..dialects._request import Request
 from ..dialects._servers import OPENAI
 from ..families import formats, get_format
@@ -28,6 +29,7 @@ from ..reply._fold import Fold
 from ..reply._items import Chunk, Failed
 from ..reply._reply import Reply
 from .bodies import read_json
+from .capsules import key_file
 from .model_profile import ModelProfile
 from .observe import logs
 from .plan import Target, find_question, find_reading, write_request
@@ -127,6 +129,8 @@ async def _upstream(state: State, upstream: Upstream, named: list[str], wanted: 
             _print(state, f"  runs      {engine.name}, which {certain} thinking budgets by {engine.budget}{where}")
         else:
             _print(state, "  runs      no server that is known to enforce thinking budgets")
+        if kind.proved or provider_of(upstream.host) is not None:
+            _print(state, f"  thoughts  {_sealed_by(state.config)}")
         listed = [model.id for model in await state.list_models(upstream)]
         _print(state, f"  models    {', '.join(listed[:8]) or 'none listed'}{' …' if len(listed) > 8 else ''}")
     except Refusal as refusal:
@@ -141,6 +145,15 @@ async def _upstream(state: State, upstream: Upstream, named: list[str], wanted: 
         named = [*named, *(id for id in listed if wanted == ALL or any(matches(id, each) for each in patterns))]
     models = list(dict.fromkeys(named)) or listed[:1] or [""]
     return all([await _model(state, upstream, model) for model in models])
+
+
+def _sealed_by(config: Config) -> str:
+    """Which key seals what clients carry of a provider's thoughts."""
+    if not config.continuity.carry:
+        return "clients carry none of what the provider wants back (continuity.carry)"
+    if config.continuity.keys:
+        return "what clients carry is sealed by continuity.keys; several machines must have the same"
+    return f"what clients carry is sealed by the key in {key_file()}; several machines need one in continuity.keys"
 
 
 async def _model(state: State, upstream: Upstream, model: str) -> bool:

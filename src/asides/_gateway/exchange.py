@@ -33,12 +33,14 @@ from ..reply._items import Begin, Chunk, Ended, Failed, PlacedProof, Proof, Repl
 from . import headers
 from .bodies import holds_more, off_loop, read_json
 from .budgets import FIELD, BudgetPlan, may_have_budget
+from .capsules import CapsuleContent
 from .enforcement import EnforcedBudget, ThoughtWatch, refuse_budget, report_budget
 from .http_request import Headers, HttpRequest
 from .inspection import MOST_CHARACTERS, InspectedRequest
 from .keepalive import KeepAlive
 from .pipeline import HEAD, CollectedItems, ItemFilter, Pipeline, explained, malformed, split_whole
 from .plan import RequestPlan, Target, make_plan
+from .proofs import ThoughtRecovery
 from .refusals import Refusal
 from .replay_cache import beginning_of
 from .state import State
@@ -137,7 +139,8 @@ class Exchange:
         shared = state.shared_thoughts
         if shared is not None and plan.missed and await shared.fetch(self._credential, plan.missed):
             plan = await off_loop(size, make_plan, *arguments)
-        learn = plan.effort is not None or plan.budget is not None or bool(plan.id_field) or plan.sends_thoughts
+        answers = any(turn.role == "assistant" for turn in plan.request.turns)
+        learn = plan.effort is not None or plan.budget is not None or bool(plan.id_field) or answers
         if not await self._send(plan, learn=learn):
             await self._send(await off_loop(size, make_plan, *arguments), learn=False)
 
@@ -195,6 +198,8 @@ class Exchange:
             plan = inspected.planned(plan)
         same = plan.target.kind.speaks(self._dialect)
         sent = self._state.headers_for(self._http, plan.target.upstream, same=same, key=self._key)
+        for name, value in plan.headers.items():
+            sent[name] = f"{sent[name]},{value}" if name in sent else value
         sent["accept"] = "text/event-stream, application/x-ndjson" if plan.streams else "application/json"
         path = plan.upstream_dialect.upstream_path(plan.request)
         ask = partial(plan.target.upstream.ask, "POST", path, headers=sent, owner=self._credential)
@@ -248,11 +253,7 @@ class Exchange:
             return False
         error = body[:LONGEST_ERROR].decode("utf-8", "replace").replace('\\"', '"')
         upstream, model = plan.target.upstream.name, plan.request.model
-        about = plan.target.kind.about_thoughts if plan.sends_thoughts else ()
-        if any(text in error.lower() for text in about):
-            log.warning("%s refuses a thought of an earlier turn; it is asked again without any", upstream)
-            beginning = beginning_of(self._credential, plan.request, self._http.headers)
-            self._state.refused_thoughts[beginning] = True
+        if self._recover(plan, error):
             return True
         if status == 404:
             return False
@@ -270,6 +271,20 @@ class Exchange:
             return False
         log.warning("%s takes no effort %r for %r; it takes: %s", upstream, plan.effort, model[:200], ", ".join(known))
         self._state.efforts[upstream, model] = known
+        return True
+
+    def _recover(self, plan: RequestPlan, error: str) -> bool:
+        """Whether an error is about a thought of an earlier turn, so that the request may be sent once more."""
+        turns = sum(turn.role == "assistant" for turn in plan.request.turns)
+        how = plan.target.card.recovery(error) if turns else None
+        # A client that decides itself what becomes of thoughts that are bound elsewhere wants to hear of them.
+        if how is None or (how == "drop_block" and plan.request.thinking.reports_dropped):
+            return False
+        beginning = beginning_of(self._credential, plan.request, self._http.headers)
+        if how == "drop_block" and plan.headers:
+            how = "without"  # it was told to leave them out already
+        log.warning("%s refuses a thought of an earlier turn; it is asked again: %s", plan.target.upstream.name, how)
+        self._state.refused_thoughts[beginning] = ThoughtRecovery(how, turns)
         return True
 
     async def _collected(self, answer: UpstreamResponse, plan: RequestPlan, back: Headers) -> None:
@@ -447,7 +462,9 @@ class Exchange:
             if passes == "everything" or (passes == "calls" and proof.call):
                 return ""
             capsules = state.capsules
-            return capsules.seal(placed, plan.owner) if capsules is not None else ""
+            if capsules is None:
+                return ""
+            return capsules.seal(CapsuleContent(placed, plan.conversation.before), plan.owner)
 
         return seal
 
@@ -496,6 +513,7 @@ class Exchange:
         if record.failed is None:
             name, asked = plan.target.upstream.name, plan.vocabulary is not None
             state.token_ids.see(name, plan.request.model, plan.streams, splitter, asked=asked)
+        record.issuer = issuer = plan.target.issuer(plan.request)
         fold = record.folds.get(0)
         # Where ids were read, they have said where the reply begins, whatever the plan knew.
         guessed = not splitter.fields and splitter.id_use == "none"
@@ -513,7 +531,6 @@ class Exchange:
         if fold is not None and (fold.calls or plan.uncalled):
             framing, raw = plan.target.profile.framing, splitter.written(0)
             place = (plan.conversation, fold.reply, plan.seed)
-            issuer = plan.target.issuer(plan.request)
             entry = state.replay_cache.put(*place, raw, framing, uncalled=plan.uncalled, issuer=issuer)
             if entry is not None and state.shared_thoughts is not None:
                 await state.shared_thoughts.put(self._credential, plan.request.model, entry)

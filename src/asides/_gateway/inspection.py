@@ -222,6 +222,7 @@ class InspectedRequest:
                 for number, reply in enumerate(replies)
             ],
             "sent": list(_sent_back(plan)),
+            "thoughts": record.thoughts,
         }
 
     def _raw(self) -> list[str] | None:

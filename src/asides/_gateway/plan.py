@@ -26,6 +26,7 @@ from ..dialects._base import THINKING_CHOICES, StreamReader
 from ..dialects._efforts import with_effort
 from ..dialects._framing import to_json
 from ..dialects._numbers import check_choices
+from ..dialects._providers import Provider, card_of
 from ..dialects._rendered_prompts import PromptQuestion
 from ..dialects._request import (
     CallPiece,
@@ -44,6 +45,7 @@ from ..dialects._thought_fields import asks_for_ids
 from ..families import get_format
 from ..policies import Policies, Start
 from ..reading import Reading, Seen, ServerFacts
+from ..reply._items import PlacedProof
 from ..reply._splitter import Splitter
 from .bodies import check_count
 from .budgets import BudgetPlan, plan_budget
@@ -51,7 +53,7 @@ from .capsules import CapsuleOwner
 from .headers import TOKEN
 from .http_request import HttpRequest
 from .model_profile import ModelProfile
-from .proofs import may_carry, open_turn, without_thoughts
+from .proofs import may_carry, open_turn, waits_without_thought
 from .randomness import random_bits
 from .refusals import Refusal
 from .replay_cache import ConversationHash, Restored, beginning_of
@@ -75,6 +77,11 @@ class Target(msgspec.Struct, frozen=True):
     engine: Engine | None = None
     """What runs the model, where a budget has to be passed on and it is known."""
 
+    @property
+    def card(self) -> Provider:
+        """What is known of the provider."""
+        return card_of(self.kind.name, self.upstream.host)
+
     def issuer(self, request: Request) -> str:
         """Who makes the proofs of a reply to this request, and takes them back."""
         return f"{self.kind.name} {self.upstream.url} {self.settings.name or request.model}"
@@ -96,8 +103,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     knows them again."""
     owner: CapsuleOwner
     """For whom the proofs of the reply are sealed."""
-    sends_thoughts: bool = False
-    """Whether thoughts of earlier turns may go back."""
+    headers: Mapping[str, str] = {}
+    """Headers that the upstream must be sent with this body."""
     reasoning: str
     """Where thinking is written; empty for the usual place of the client's dialect."""
     conversation: ConversationHash
@@ -208,6 +215,10 @@ class _PlanDraft(msgspec.Struct, kw_only=True):
     asked: Request
     """What the upstream is asked."""
     uncalled: bool = False
+    every_thought: bool = False
+    """Whether every turn must have a thought, because the upstream has said so."""
+    drop_bound: bool = False
+    """Whether the upstream shall leave out thoughts that are bound to another conversation."""
     restored: Restored | None = None
     budget: BudgetPlan | None = None
     stops: tuple[str, ...] = ()
@@ -230,6 +241,13 @@ class _PlanDraft(msgspec.Struct, kw_only=True):
         """For whom what this client carries opens."""
         session = ConversationHash(self.credential, self.request, self.http.headers).session
         return CapsuleOwner(self.target.issuer(self.request), self.credential, session)
+
+    @property
+    def binds(self) -> bool:
+        """Whether the model's thoughts are bound to everything before them, and the client leaves it to us what becomes
+        of those that are not in their place."""
+        name = self.target.settings.name or self.request.model
+        return self.target.card.binds(name) and not self.request.thinking.reports_dropped
 
     @property
     def key(self) -> tuple[str, str]:
@@ -262,18 +280,30 @@ def _arrange(draft: _PlanDraft) -> None:
 
 def _open_capsules(draft: _PlanDraft) -> None:
     record = draft.http.record
-    record.thoughts_restored = record.thoughts_unopened = 0
+    record.thoughts_restored = record.thoughts_unopened = record.thoughts_moved = 0
     if not any(map(may_carry, draft.asked.turns)):
         return
     owner, capsules = draft.owner, draft.state.capsules
+    conversation = ConversationHash(draft.credential, draft.asked, draft.http.headers)
     turns = list(draft.asked.turns)
+
+    def open_here(text: str) -> PlacedProof | None:
+        content = capsules.open(text, owner) if capsules is not None else None
+        if content is None:
+            return None
+        record.thoughts_moved += content.before != conversation.before
+        return content.proof
+
     for number, turn in enumerate(turns):
-        if turn.role == "assistant":
-            found = open_turn(turn, lambda text: capsules.open(text, owner) if capsules is not None else None)
+        if turn.role == "assistant" and may_carry(turn):
+            found = open_turn(turn, open_here)
             turns[number] = found.turn
             record.thoughts_restored += found.opened
             record.thoughts_unopened += found.unopened
+        conversation.add_turn(turn)
     draft.ask(turns=tuple(turns))
+    # Elsewhere it is the client's own matter what it has written anew.
+    draft.drop_bound = bool(record.thoughts_moved) and draft.binds
 
 
 def _restore_thoughts(draft: _PlanDraft) -> None:
@@ -286,19 +316,26 @@ def _restore_thoughts(draft: _PlanDraft) -> None:
     draft.restored, draft.asked = restored, restored.request
 
 
-def _leave_out_refused(draft: _PlanDraft) -> None:
-    state = draft.state
-    draft.http.record.thoughts_refused = False
+def _recover(draft: _PlanDraft) -> None:
+    """What the provider has refused of this conversation before is not sent again."""
+    state, record = draft.state, draft.http.record
+    record.thoughts_refused = False
     if not state.refused_thoughts:
         return
-    if beginning_of(draft.credential, draft.request, draft.http.headers) not in state.refused_thoughts:
+    recovery = state.refused_thoughts.get(beginning_of(draft.credential, draft.request, draft.http.headers))
+    if recovery is None:
         return
-    draft.http.record.thoughts_refused = True
-    draft.ask(turns=tuple(map(without_thoughts, draft.asked.turns)))
-    # Anthropic wants a thought before open calls, unless the model shall not think.
-    if draft.asked.turns and draft.asked.turns[-1].role == "tool" and draft.target.kind.budgets:
-        off = {"thinking": {"type": "disabled"}}
-        draft.ask(thinking=msgspec.structs.replace(draft.asked.thinking, think=False, effort=None, sent=off))
+    record.thoughts_refused = True
+    draft.ask(turns=recovery.apply(draft.asked.turns))
+    draft.every_thought = recovery.how == "empty"
+    draft.drop_bound = draft.drop_bound or recovery.how == "drop_block"
+    # Anthropic wants a thought before open calls, unless the model shall not think; some always do.
+    if draft.target.kind.budgets and waits_without_thought(draft.asked.turns):
+        if draft.binds:
+            draft.drop_bound = True
+        else:
+            off = {"thinking": {"type": "disabled"}}
+            draft.ask(thinking=msgspec.structs.replace(draft.asked.thinking, think=False, effort=None, sent=off))
 
 
 def _take_off_seals(draft: _PlanDraft) -> None:
@@ -354,7 +391,7 @@ STEPS: tuple[Callable[[_PlanDraft], None], ...] = (
     _open_capsules,
     # Before the seals are taken off: an omitted thought is recognised by the signature that we gave it.
     _restore_thoughts,
-    _leave_out_refused,
+    _recover,
     _take_off_seals,
     _leave_out_user,
     _fit_effort,
@@ -371,6 +408,7 @@ def _write(draft: _PlanDraft) -> dict[str, Any]:
     dialect = draft.target.kind.dialect(draft.request)
     foreign = draft.state.config.continuity.foreign_thoughts
     options: dict[str, Any] = {"stream": bool(draft.stops), "foreign_thoughts": foreign}
+    options |= {"drop_bound": draft.drop_bound, "every_thought": draft.every_thought}
     body = write_request(draft.asked, dialect, draft.target, draft.field, draft.budget, **options)
     return {draft.id_field: True, **body} if draft.id_field else body
 
@@ -411,7 +449,7 @@ def _finish(draft: _PlanDraft, written: dict[str, Any]) -> RequestPlan:
         ),
         seed=seed,
         owner=draft.owner,
-        sends_thoughts=ThinkingPiece in draft.kinds or bool(restored.hits or restored.exact),
+        headers=target.kind.binding_headers if draft.drop_bound else {},
         reasoning=reasoning,
         conversation=restored.conversation,
         stops=draft.stops,
@@ -433,10 +471,10 @@ def wants_uncalled(request: Request, target: Target) -> bool:
     earlier = target.profile.earlier
     if target.kind.proved:
         return True
+    if _wants_every(request, target):
+        return True
     if earlier is None:
         return False
-    if earlier.with_tools and request.tools:
-        return True
     asked: dict[str, Any] = {}
     extra = target.settings.extra_body
     # What the operator adds to a request wins over the client's own.
@@ -445,6 +483,12 @@ def wants_uncalled(request: Request, target: Target) -> bool:
     for held in (extra.get("thinking"), extra.get("chat_template_kwargs")):
         asked |= held if isinstance(held, dict) else {}
     return earlier.wants_all(asked)
+
+
+def _wants_every(request: Request, target: Target) -> bool:
+    """Whether each turn must have a thought: so the model's family says, or the provider's card."""
+    earlier = target.profile.earlier
+    return bool(request.tools) and (target.card.every_turn or (earlier is not None and earlier.with_tools))
 
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
@@ -559,15 +603,17 @@ def write_request(
     *,
     stream: bool = False,
     foreign_thoughts: Literal["text", "drop"] = "drop",
+    drop_bound: bool = False,
+    every_thought: bool = False,
 ) -> dict[str, Any]:
     """The body for the upstream, in its dialect. `field`: where it was seen to send thinking; empty: not seen yet."""
     settings, profile = target.settings, target.profile
     options = WriteOptions(
         replay=settings.replay,
-        field=field or profile.field or "reasoning_content",
+        field=field or profile.field or target.card.field or "reasoning_content",
         keep_thinking=settings.keep_thinking or "all",
         framing=profile.framing,
-        every_thought=profile.earlier is not None and profile.earlier.with_tools and bool(request.tools),
+        every_thought=every_thought or _wants_every(request, target),
         switch=profile.switch,
         budget=budget.field if budget is not None else "",
         # What the gateway has to stop must come as it is written.
@@ -577,6 +623,7 @@ def write_request(
         special_tokens=target.upstream.settings.skip_special_tokens and profile.special,
         proved=target.kind.proved,
         foreign_thoughts=foreign_thoughts,
+        drop_bound=drop_bound,
         stateless=target.kind.stateless,
     )
     # Last, so that the operator can override whatever is written.

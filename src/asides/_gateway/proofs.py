@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..dialects._providers import Recovery
 from ..dialects._request import CallPiece, RequestPiece, RequestTurn, TextPiece, ThinkingPiece
+from ..dialects.openai_chat._request import NAME as CHAT
+from ..dialects.openai_chat._request import SKIPPED_SIGNATURE
 from ..reply._items import PlacedProof
 from .capsules import PREFIX
 
@@ -107,11 +110,58 @@ def _capsule_of(detail: dict[str, Any]) -> str:
     return ""
 
 
-def without_thoughts(turn: RequestTurn) -> RequestTurn:
-    """A turn without its thoughts, and without what came with its calls."""
-    pieces = [piece for piece in turn.pieces if not isinstance(piece, ThinkingPiece)]
-    pieces = [
-        msgspec.structs.replace(piece, proof=None, extra={}) if isinstance(piece, CallPiece) and piece.proof else piece
-        for piece in pieces
-    ]
-    return msgspec.structs.replace(turn, pieces=tuple(pieces)) if turn.role == "assistant" else turn
+class ThoughtRecovery(NamedTuple):
+    """How a conversation goes on in which a provider has refused a thought."""
+
+    how: Recovery
+    turns: int
+    """How many turns the assistant had then. What it thought later is not concerned."""
+
+    def apply(self, turns: Sequence[RequestTurn]) -> tuple[RequestTurn, ...]:
+        """The turns as they are sent from then on: a function of these alone, so each request begins as before."""
+        change = {"without": _without_thoughts, "skip_value": _with_skipped_signature}.get(self.how)
+        if change is None:
+            return tuple(turns)
+        found, left = list(turns), self.turns
+        for place, turn in enumerate(turns):
+            if turn.role == "assistant" and left:
+                found[place], left = change(turn), left - 1
+        return tuple(found)
+
+
+def waits_without_thought(turns: Sequence[RequestTurn]) -> bool:
+    """Whether results of calls are what was said last, and no thought stands before those calls."""
+    if not turns or turns[-1].role != "tool":
+        return False
+    last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
+    return last is not None and not any(isinstance(piece, ThinkingPiece) for piece in last.pieces)
+
+
+def _without_thoughts(turn: RequestTurn) -> RequestTurn:
+    """A turn without its thoughts, and without what came with its calls and texts: ids of items bind them to it."""
+    pieces: list[RequestPiece] = []
+    for piece in turn.pieces:
+        if isinstance(piece, CallPiece):
+            item = piece.extra.get("item")
+            extra = {name: held for name, held in piece.extra.items() if name not in ("id", "extra_content")}
+            if isinstance(item, dict):
+                extra["item"] = {name: held for name, held in item.items() if name != "id"}
+            piece = msgspec.structs.replace(piece, proof=None, extra=extra)
+        elif isinstance(piece, TextPiece) and "message" in piece.extra:
+            message = {name: held for name, held in piece.extra["message"].items() if name != "id"}
+            piece = msgspec.structs.replace(piece, extra={**piece.extra, "message": message})
+        if not isinstance(piece, ThinkingPiece):
+            pieces.append(piece)
+    return msgspec.structs.replace(turn, pieces=tuple(pieces))
+
+
+def _with_skipped_signature(turn: RequestTurn) -> RequestTurn:
+    """A turn whose first call has the value that stands for a signature; its thoughts stay."""
+    pieces, calls = list(turn.pieces), 0
+    for place, piece in enumerate(pieces):
+        if isinstance(piece, CallPiece):
+            extra = {name: held for name, held in piece.extra.items() if name not in SKIPPED_SIGNATURE}
+            proof = None if calls else PlacedProof(0, 0, CHAT, SKIPPED_SIGNATURE, call=True)
+            pieces[place] = msgspec.structs.replace(piece, proof=proof, extra=extra)
+            calls += 1
+    return msgspec.structs.replace(turn, pieces=tuple(pieces))

@@ -37,6 +37,7 @@ LOGGED = (
         "replay_cache_exact",
         "thoughts_restored",
         "thoughts_unopened",
+        "thoughts_moved",
         "thoughts_refused",
         "arranged",
         "effort",
@@ -102,10 +103,14 @@ class RequestRecord(msgspec.Struct, eq=False):
     """Turns that the client sent with their thinking, and that went back as the model wrote them."""
     replay_cache_misses: int = 0
     """Those that it did not have."""
+    issuer: str = ""
+    """Who makes the proofs of the reply: the kind of the upstream, its address and the model."""
     thoughts_restored: int = 0
     """Proofs that the client carried and that opened."""
     thoughts_unopened: int = 0
     """Those that did not open."""
+    thoughts_moved: int = 0
+    """Those of them before which the conversation is not what it was when they were made."""
     thoughts_refused: bool = False
     """Whether the provider refused a thought, and was asked again without any."""
     left_out: str = ""
@@ -164,12 +169,18 @@ class RequestRecord(msgspec.Struct, eq=False):
     def thoughts(self) -> str:
         """What became of earlier thoughts, for a header; empty where there is nothing to say."""
         restored = self.thoughts_restored + self.replay_cache_hits
-        dropped = [
-            name for name, found in (("unopened", self.thoughts_unopened), ("refused", self.thoughts_refused)) if found
+        reasons = [
+            name
+            for name, found in (
+                ("unopened", self.thoughts_unopened),
+                ("moved", self.thoughts_moved),
+                ("refused", self.thoughts_refused),
+            )
+            if found
         ]
-        if not restored and not dropped:
+        if not restored and not reasons:
             return ""
-        reason = f"; reason={'+'.join(dropped)}" if dropped else ""
+        reason = f"; reason={'+'.join(reasons)}" if reasons else ""
         return f"restored={0 if self.thoughts_refused else restored}, dropped={self._dropped(restored)}{reason}"
 
     def _dropped(self, restored: int) -> int:

@@ -30,6 +30,7 @@ from .http_request import Headers, HttpRequest
 from .learned import Key, Learned
 from .model_profile import MOST_MODELS, Profiles
 from .prompt_ends import PromptEnds
+from .proofs import ThoughtRecovery
 from .record import RequestRecord
 from .refusals import NotConnected, Refusal
 from .replay_cache import ReplayCache
@@ -95,7 +96,7 @@ class State:
         """By upstream and model: bytes of a token, as the upstream has counted; 0 where it cannot count."""
         self.running: dict[str, tuple[str, Upstream]] = {}
         """By the upstream's id of a reply that is being streamed: the credential of its client, and the upstream."""
-        self.refused_thoughts: BoundedDict[bytes, bool] = BoundedDict(MOST_MODELS)
+        self.refused_thoughts: BoundedDict[bytes, ThoughtRecovery] = BoundedDict(MOST_MODELS)
         """The beginnings of conversations whose earlier thoughts a provider has refused, hashed."""
         self.history_writer: BackgroundWriter | None = None
         """Writes replies to history in the background; None where none is kept."""

@@ -91,6 +91,8 @@ class Upstream(Protocol):
     name: str
     url: str
     """Its address, without a user or password in it."""
+    host: str
+    """The name of its host; empty where it has none."""
     settings: UpstreamSettings
     kind: ServerKind | None
     """What kind of server it is; None until that is known."""
@@ -175,8 +177,8 @@ class HttpUpstream(Upstream):
         """What every path begins with."""
         self.url = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
         self.name = settings.name or parts.netloc.rpartition("@")[2]
-        self._host = parts.hostname or ""
-        provider = provider_of(self._host)
+        self.host = parts.hostname or ""
+        provider = provider_of(self.host)
         named = provider.kind if provider is not None and settings.kind == "auto" else settings.kind
         self.kind: ServerKind | None = KINDS.get(named)
         self.own_headers: Mapping[str, str] = own_headers(settings, self.kind or OPENAI)
@@ -205,7 +207,7 @@ class HttpUpstream(Upstream):
         try:
             async with (
                 asyncio.timeout(2 * self._limits.connect),  # so long to connect, and so long to answer
-                self.ask("GET", VERSION_PATH, None, self.own_headers if is_near(self._host) else {}) as answer,
+                self.ask("GET", VERSION_PATH, None, self.own_headers if is_near(self.host) else {}) as answer,
             ):
                 doubtful = answer.status >= 500
                 if answer.status == 200:
@@ -410,6 +412,7 @@ class RecordedUpstream(Upstream):
     kind: ServerKind | None = OPENAI
     name = "recorded"
     url = "the embedded recordings"
+    host = ""
     settings = UpstreamSettings(url="http://recorded.invalid", name="recorded")
     own_headers: Mapping[str, str] = {}
     losses = 0

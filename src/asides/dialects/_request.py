@@ -254,6 +254,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only thoughts with the upstream's own proof go back as thoughts."""
     foreign_thoughts: Literal["text", "drop"] = "drop"
     """What becomes of other thoughts then: text between tags, or nothing."""
+    drop_bound: bool = False
+    """Whether the upstream shall leave out thoughts that are bound to another conversation, and not refuse them."""
     stateless: bool = False
     """Whether the upstream shall store nothing, and send what it wants back with its reply, where it has a choice."""
 

@@ -27,6 +27,7 @@ from ._fields import as_object, as_objects, as_text
 from ._framing import to_json
 from ._rendered_prompts import PROMPT_ENDPOINTS, PromptEndpoint
 from ._request import Request
+from .anthropic._request import BINDING_BETA
 
 KindName = Literal["openai", "ollama", "anthropic", "responses"]
 """The names of `KINDS`. (The configuration repeats them, because it loads no dialect; a test compares the two.)"""
@@ -191,8 +192,8 @@ class ServerKind(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its API has a field for the number of tokens that thinking may take."""
     stops: bool = True
     """Whether its API takes stop strings."""
-    about_thoughts: tuple[str, ...] = ()
-    """What stands in an error of a provider that is about a thought of an earlier turn, in small letters."""
+    binding_headers: Mapping[str, str] = {}
+    """Headers without which it does not take the order to leave out thoughts that are bound to another conversation."""
     proved: bool = False
     """Whether it takes thoughts of earlier turns back only with the proof that it sent with them."""
     stateless: bool = False
@@ -282,7 +283,6 @@ OPENAI = ServerKind(
     show=lambda model: ("GET", f"/props?model={quote(model, safe='')}", None),  # llama.cpp's
     read_shown=lambda answer: ShownModel(as_text(answer.get("chat_template"))),
     tokenize_path="/tokenize",  # vLLM's and llama.cpp's
-    about_thoughts=("thought_signature", "thought signature", "reasoning_details"),
 )
 """Servers with OpenAI's paths: vLLM, SGLang, llama.cpp and most others."""
 OLLAMA = ServerKind(
@@ -318,9 +318,9 @@ ANTHROPIC = ServerKind(
     key_header="x-api-key",
     headers={"anthropic-version": "2023-06-01"},
     separates=True,
-    about_thoughts=("`thinking`", "thinking block", "redacted_thinking", "bound to a different conversation"),
     proved=True,
     budgets=True,
+    binding_headers={"anthropic-beta": BINDING_BETA},
 )
 """Anthropic, and others with its Messages API."""
 RESPONSES = ServerKind(
@@ -334,7 +334,6 @@ RESPONSES = ServerKind(
     models_field="data",
     read_model=_openai_model,
     separates=True,
-    about_thoughts=("invalid_encrypted_content", "encrypted content could not", "item with id 'rs_"),
     proved=True,
     stops=False,
     stateless=True,

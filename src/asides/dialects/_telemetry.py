@@ -79,6 +79,15 @@ def thinking_attributes(
     }
 
 
+def proof_attributes(replies: Iterable[Reply], issuer: str) -> dict[str, Value | None]:
+    """What a server wants back with its thoughts: who made it, how many there are, and their size. Never what it is."""
+    proofs = [proof for reply in replies for proof in reply.proofs]
+    if not proofs:
+        return {}
+    size = sum(len(to_json(proof.data)) for proof in proofs)
+    return {"asides.proof.issuer": issuer, "asides.proof.count": len(proofs), "asides.proof.bytes": size}
+
+
 def finish_reason(reply: Reply) -> str:
     """Why a reply ended, as the conventions name it. A call that may not be run is no reason."""
     if reply.reason == "stop" and any(call.error is None for call in reply.tool_calls):

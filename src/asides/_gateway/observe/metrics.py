@@ -51,6 +51,7 @@ COUNTERS: Final = {
     "asides_replay_cache_hits": ("Dropped thoughts that were put back.", ()),
     "asides_replay_cache_exact": ("Turns that went back as the model wrote them.", ()),
     "asides_replay_cache_misses": ("Dropped thoughts that were not known.", ()),
+    "asides_thoughts": ("Thoughts that clients carried, by what became of them.", ("outcome",)),
     "asides_budgets": ("Thinking budgets, by what became of them.", ("outcome",)),
     "asides_upstream_errors": ("Upstreams that failed.", ("upstream", "reason")),
     "asides_failovers": ("Upstreams that could not be reached, so that another was asked.", ()),
@@ -68,6 +69,10 @@ FIGURES: Final = {
     "replay_cache_hits": ("asides_replay_cache_hits",),
     "replay_cache_exact": ("asides_replay_cache_exact",),
     "replay_cache_misses": ("asides_replay_cache_misses",),
+    "thoughts_restored": ("asides_thoughts", "restored"),
+    "thoughts_unopened": ("asides_thoughts", "unopened"),
+    "thoughts_moved": ("asides_thoughts", "moved"),
+    "thoughts_refused": ("asides_thoughts", "refused"),
 }
 """What a record of a reply counts, and the series to which that is added: a counter and the values of its labels."""
 _figures = attrgetter(*FIGURES)

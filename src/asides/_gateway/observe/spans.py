@@ -97,4 +97,5 @@ def attributes(record: RequestRecord) -> Mapping[str, telemetry.Value | None]:
             thinking=record.thinking_characters,
             answer=record.answer_characters,
         ),
+        **telemetry.proof_attributes(replies, record.issuer),
     }

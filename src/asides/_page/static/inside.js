@@ -177,6 +177,7 @@ const FACTS = [
   ["first_answer", "First answer after", seconds],
   ["effort", "Effort"],
   ["budget", "Budget", ({ tokens, by, outcome }) => [tokens && count(tokens, "token"), by, outcome].filter(Boolean).join(", ")],
+  ["thoughts", "Earlier thoughts"],
   ["begins", "Begins in", ({ start, sure, reason }) => `${start ?? "a header"}${sure ? "" : " (a guess)"}: ${reason}`],
 ];
 

@@ -313,7 +313,9 @@ def read_reply(body: Any) -> list[Chunk]:
 
 def _read_begin(message: dict[str, Any]) -> Begin:
     usage = message.get("usage")
-    extra = {"usage": usage} if isinstance(usage, dict) else {}
+    extra: dict[str, Any] = {"usage": usage} if isinstance(usage, dict) else {}
+    if isinstance(dropped := message.get("input_transformations"), list):
+        extra["input_transformations"] = dropped
     return Begin(as_text(message.get("id")), as_text(message.get("model")), dialect=NAME, extra=extra)
 
 

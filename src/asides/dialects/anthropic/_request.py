@@ -91,6 +91,8 @@ FIELDS = FieldTable(
 )
 _ESSENTIAL = ("compaction", "container", "inference_geo", "mcp_servers", "thread")
 """Fields that change what is asked, besides tools that Anthropic itself runs."""
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+"""The `anthropic-beta` that allows `thinking.block_binding`."""
 CLEAR_THINKING = "clear_thinking_20251015"
 """The edit of a conversation that says which earlier thinking stays."""
 _CHOICE: Shape = dict.fromkeys(("disable_parallel_tool_use", "name", "type"))
@@ -362,7 +364,7 @@ def write_request(request: Request, options: WriteOptions = PLAIN) -> dict[str, 
         "system": system,
         "tools": tools,
         "tool_choice": (extra.get("tool_choice") or _write_tool_choice(request)) if tools else None,
-        "thinking": _write_thinking(request, limit),
+        "thinking": _write_thinking(request, limit) | _write_binding(request, options),
         "context_management": request.thinking.sent.get("context_management") if own else None,
         "output_config": _write_config(request) | extra.get("output_config", {}),
         "metadata": ({"user_id": request.user} if request.user else {}) | extra.get("metadata", {}),
@@ -392,6 +394,14 @@ def _write_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
     return {"type": "adaptive"} if thinking.think or thinking.effort else {}
 
 
+def _write_binding(request: Request, options: WriteOptions) -> dict[str, Any]:
+    if not options.drop_bound:
+        return {}
+    binding: dict[str, Any] = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    # A kind is wanted beside it; models whose thoughts are bound always think.
+    return binding if _write_thinking(request, MAX_TOKENS) else {"type": "adaptive", **binding}
+
+
 def _write_config(request: Request) -> dict[str, Any]:
     config: dict[str, Any] = {}
     effort = request.thinking.effort
@@ -413,8 +423,8 @@ def _write_turns(turns: Iterable[RequestTurn], own: bool, options: WriteOptions)
     for turn in turns:
         blocks = list(_write_pieces(turn, own, options))
         extra = turn.extra if own else {}
-        # A client of this API may have instructions in the middle; those of others are collected into `system`.
-        if turn.role in ("system", "developer") and not (own and messages):
+        # In `system` a later one would change what every thought before it is bound to.
+        if turn.role in ("system", "developer") and not messages:
             system += blocks
             continue
         if turn.role == "tool":
@@ -423,13 +433,13 @@ def _write_turns(turns: Iterable[RequestTurn], own: bool, options: WriteOptions)
             beside = extra.pop("message", {})
             blocks, extra = [result | ({"is_error": True} if turn.is_error else {}) | extra], beside
         # All results of one turn must stand in the one message behind its calls, and the user's next text with them.
-        if answering and turn.role in ("tool", "user"):
+        role = turn.role if turn.role == "assistant" or (own and turn.role == "system") else "user"
+        if answering and role == "user":
             messages[-1]["content"] += blocks
             messages[-1] |= extra
         else:
-            role = turn.role if turn.role in ("assistant", "system") else "user"
             messages.append({"role": role, "content": blocks, **extra})
-        answering = turn.role == "tool"
+        answering = turn.role == "tool" or (answering and turn.role in ("system", "developer"))
     return _shortest(system), [message | {"content": _shortest(message["content"])} for message in messages]
 
 

@@ -285,7 +285,8 @@ class _MessageReply(OneChoice[_Blocks]):
         begin = self.begin
         id = begin.id or secrets.token_hex(12)
         # Local models sign nothing, so no thought is bound to anything: none is refused, none left out for that.
-        dropped: dict[str, Any] = {"input_transformations": []} if self.request.thinking.reports_dropped else {}
+        theirs = begin.extra.get("input_transformations", []) if self.same else []
+        dropped: dict[str, Any] = {"input_transformations": theirs} if self.request.thinking.reports_dropped else {}
         return {
             "id": id if id.startswith("msg_") else "msg_" + id.removeprefix("chatcmpl-"),
             "type": "message",

@@ -579,6 +579,12 @@ def _write_thinking(turn: RequestTurn, field: str, with_details: bool, options: 
     return found | ({"reasoning_details": details} if details and with_details else {})
 
 
+SKIPPED_SIGNATURE: dict[str, Any] = {
+    "extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}
+}
+"""What Google takes in the place of a call's signature that nobody has."""
+
+
 def _write_call(piece: CallPiece, same: bool) -> dict[str, Any]:
     if same and "call" in piece.extra:
         return dict(piece.extra["call"])
