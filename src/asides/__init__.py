@@ -15,6 +15,9 @@ from .parts import Part, Text, Thinking, ToolCall
 from .policies import Policies
 
 if _typing.TYPE_CHECKING:
+    from . import anthropic as anthropic
+    from . import ollama as ollama
+    from . import openai as openai
     from ._conversation import Conversation, Prompt, Turn
     from ._engine.tokens import TokenParser
     from ._sdk.turns import AgentTurn, AsyncAgentTurn, aturn, turn
@@ -83,13 +86,18 @@ _LATER = {
     "turn": "_sdk.turns",
 }
 """Names that most callers do not need, and where they are: importing them costs start-up."""
+_MODULES = ("anthropic", "ollama", "openai")
+"""Modules that need no import of their own: what refuses an SDK's object names them. Not in `__all__`, because
+`from asides import *` would hide the SDKs."""
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value

@@ -50,7 +50,7 @@ def read_finish_reason(reason: str | None) -> FinishReason | None:
     return found
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """What a model wrote, taken apart.
 
     Examples:

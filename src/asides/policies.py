@@ -70,7 +70,7 @@ class PolicyOptions(SharedPolicyOptions, total=False):
     """Whether text is stored for `message`; with False memory stays constant."""
 
 
-class Policies(msgspec.Struct, frozen=True, kw_only=True):
+class Policies(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """How to read a model's output. A value that is no choice of its policy raises `UsageError`.
 
     Examples:

@@ -37,14 +37,17 @@ class Streamer:
         format: str | Format = "auto",
         on_event: Callable[[Event], object] | None = None,
         *,
+        model: str | None = None,
         policies: Policies = DEFAULTS,
         skip_prompt: bool = True,
         **options: Unpack[PolicyOptions],
     ) -> None:
+        """`model`: the name of the model, which says its format where none is given, and without a prompt also where
+        its output begins."""
         self._tokenizer = tokenizer
         chosen = policies.but(**options)
         # What `on_event` was given is often on a screen already.
-        self._reading = Reading.of(format=format, policies=chosen.but(retype=bool(chosen.retype)))
+        self._reading = Reading.of(model, format=format, policies=chosen.but(retype=bool(chosen.retype)))
         self._on_event = on_event
         self._skip_prompt = skip_prompt
         self._parser: TokenParser | None = None

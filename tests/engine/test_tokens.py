@@ -183,6 +183,23 @@ def test_a_spelled_marker_is_text(name: str) -> None:
         assert not message.notices
 
 
+def test_a_models_name_says_where_ids_begin() -> None:
+    """As it does for text; a prompt knows better, and so does who chooses a start."""
+    name = "Qwen/Qwen3-4B-Thinking-2507"
+    ids = encode("qwen3", "hm")
+
+    def read(**options: Any) -> tuple[str, str]:
+        parser = TokenParser(tokenizer("qwen3"), model=name, **options)
+        parser.feed(ids)
+        parser.finish()
+        return parser.message.thinking, parser.message.text
+
+    assert read() == ("hm", "")
+    assert read(start="text") == ("", "hm")
+    assert read(prompt_ids=encode("qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n")) == ("", "hm")
+    assert read(prompt_ids=encode("qwen3", "<|im_start|>assistant\n<think>\n")) == ("hm", "")
+
+
 def test_a_spelled_close_does_not_end_thinking() -> None:
     ids = [*encode("qwen3", "<think>"), *vocabulary("qwen3").encode("say </think> now"), *encode("qwen3", "</think>b")]
     _, message = read("qwen3", "qwen3", ids)

@@ -28,7 +28,7 @@ from asides.reply._items import (
     ThinkingChunk,
     Usage,
 )
-from asides.reply._separated_calls import error_of, without_markers
+from asides.reply._separated_calls import find_fault, without_markers
 from asides.reply._splitter import Splitter
 from tests.dialects.shapes import make_parser, told
 from tests.support import count_calls
@@ -206,11 +206,15 @@ def test_a_call_that_an_upstream_read_badly_tells_what_there_is() -> None:
         ('{"a": 1}}', "invalid_json"),
         ("{} {}", "invalid_json"),
         ("{a: [", "incomplete"),
+        ('{"a": 1, "a": 1}', "duplicate_argument"),
+        ('{"a": 1, "\\u0061": 2}', "duplicate_argument"),
+        ('{"a": {"b": 1, "b": 2}}', None),
     ],
 )
 def test_arguments_that_may_not_be_used_are_told_apart(arguments: str, error: str | None) -> None:
-    """Cut off, broken, or no object."""
-    assert error_of(arguments) == error
+    """Cut off, broken, no object, or with a key that is there twice; in words too."""
+    found, message = find_fault(arguments)
+    assert (found, bool(message)) == (error, error is not None)
 
 
 def test_tokens_of_thinking_are_shared_out_where_nobody_counted() -> None:
@@ -336,7 +340,8 @@ def test_a_broken_call_of_the_upstream_has_its_raw_text(behind: tuple[Chunk, ...
     """Whether the reply ends behind it or text follows."""
     found = split(CallChunk(0, 0, "c1", "open", '{"a": '), *behind, Ended(0))
     broken = next(item for item in found if isinstance(item, ReplyEvent) and isinstance(item.event, PartEnd))
-    assert broken.event == PartEnd(0, broken.event.complete, broken.event.error)  # type: ignore[union-attr]  # it is
+    assert isinstance(broken.event, PartEnd)
+    assert (broken.event.error, broken.event.error_message) == ("incomplete", "the output ended before the call did")
     assert broken.written == broken.raw
     assert '{"a": ' in broken.raw
 

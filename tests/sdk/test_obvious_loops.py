@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -165,6 +167,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a tag as a format": (lambda: asides.Parser("qwen3:8b"), "give it as the model (`model=`, `--model`)"),
     "feeding on": (lambda: [(parser := asides.Parser()).finish(), parser.feed("a")], "make a new Parser"),
     "a kind of part as a role": (lambda: wrong.parse("a").mask("tool_call"), "'thinking', 'text', 'call', 'marker'"),
+    "a number as a model": (lambda: wrong.parse("a", model=3), "a model is given by its name"),
     "a misspelt role": (lambda: wrong.parse("a").mask("think"), "'thinking', 'text', 'call', 'marker'"),
     "a mask of text": (lambda: asides.parse("a").mask("text"), "read ids with a TokenParser"),
     "a misspelt field": (lambda: wrong.parse("a").to_openai(thinking="thoughts"), "'reasoning_content', 'reasoning'"),
@@ -176,6 +179,23 @@ def test_a_mistake_is_refused_with_what_to_do(mistake: str) -> None:
     make, sentence = REFUSED[mistake]
     with pytest.raises(asides.Error, match=re.escape(sentence)):
         make()
+
+
+def test_the_modules_need_no_import_of_their_own() -> None:
+    """What refuses an SDK's object names them."""
+    code = "import asides; print(asides.openai.read({'choices': [{'message': {'content': 'Four.'}}]}).text)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"Four.\n"
+    names: dict[str, Any] = {}
+    exec("from asides import *", names)
+    assert "openai" not in names, "it would hide the SDK"
+
+
+def test_what_is_printed_of_records_is_short() -> None:
+    """Who prints one looks for what was chosen or found in it."""
+    assert repr(asides.Policies(seed=0)) == "Policies(seed=0)"
+    assert repr(asides.get_format("qwen3")) == "<Format 'qwen3'>"
+    assert len(repr(asides.Reading.of(MODEL))) < 500
+    assert "roles" not in repr(asides.parse("a"))
 
 
 def test_a_models_name_where_it_belongs() -> None:

@@ -204,6 +204,57 @@ def test_a_broken_frame_is_a_notice(broken: Any) -> None:
         list(asides.openai.split(frames, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("first", "codes"),
+    [
+        ({}, ["unreadable_frame"]),
+        (None, ["unreadable_frame"]),
+        ([1], ["unreadable_frame"]),
+        ({"heartbeat": 1}, ["unreadable_frame"]),
+        ({"model": "Qwen/Qwen3-4B-Thinking-2507", "choices": [5]}, ["unreadable_frame"]),
+        ({"object": "chat.completion.chunk", "choices": None}, ["unreadable_frame"]),
+        ({"type": "ping"}, []),
+        ({"choices": [], "prompt_filter_results": [{}]}, []),
+    ],
+    ids=repr,
+)
+def test_a_server_may_begin_with_anything(first: Any, codes: list[str]) -> None:
+    """The reply comes all the same, and the model's name, which comes later, says where it begins."""
+    thinker = "Qwen/Qwen3-4B-Thinking-2507"
+    choice = {"index": 0, "delta": {"content": "hm</think>Four."}, "finish_reason": "stop"}
+    stream = asides.openai.split([first, {"model": thinker, "choices": [choice]}])
+    found = list(stream)
+    assert [event.code for event in found if isinstance(event, asides.Notice)] == codes
+    assert [event for event in found if isinstance(event, asides.Retyped)] == []
+    assert (stream.reply.thinking, stream.reply.text) == ("hm", "Four.")
+    if codes:
+        with pytest.raises(asides.StrictError, match="has no shape that its API has"):
+            list(asides.openai.split([first, {"model": thinker, "choices": [choice]}], strict=True))
+
+
+def test_a_stream_of_which_nothing_can_be_read_is_refused() -> None:
+    stream = asides.openai.split([{}, {"heartbeat": 1}])
+    with pytest.raises(asides.UsageError, match="no chunk and no reply of an SDK"):
+        list(stream)
+    assert [notice.code for notice in stream.reply.notices] == ["unreadable_frame"] * 2
+
+
+def test_a_frame_of_another_api_is_told() -> None:
+    start = {"type": "message_start", "message": {"model": MODEL, "role": "assistant", "content": [], "usage": {}}}
+    stream = asides.anthropic.split([start, chunk_of(0, "Four.", "stop")])
+    assert [event.code for event in stream if isinstance(event, asides.Notice)] == ["unreadable_frame"]
+
+
+def test_a_refusal_is_what_the_model_says() -> None:
+    """OpenAI has it beside the content, where a program that shows the answer would not look."""
+    deltas = [{"role": "assistant", "content": "", "refusal": None}, {"refusal": "I can"}, {"refusal": "not."}]
+    frames: list[Any] = [{"model": "gpt-5", "choices": [{"index": 1, "delta": delta}]} for delta in deltas]
+    stream = asides.openai.split([*frames, {"choices": [{"index": 1, "delta": {}, "finish_reason": "stop"}]}])
+    assert "".join(event.text for event in stream if isinstance(event, asides.TextDelta)) == "I cannot."
+    message = {"role": "assistant", "content": None, "refusal": "I cannot."}
+    assert asides.openai.read({"choices": [{"message": message, "finish_reason": "stop"}]}).text == "I cannot."
+
+
 def test_frames_that_say_nothing_are_not_broken() -> None:
     start = {"type": "message_start", "message": {"model": MODEL, "role": "assistant", "content": [], "usage": {}}}
     frames = [start, {"type": "ping"}, {"type": "newer_than_us", "data": 1}, {"type": "message_stop"}]

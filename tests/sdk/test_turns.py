@@ -107,6 +107,18 @@ def test_a_conversation_with_tools(server: Upstream, sdk: Sdk, separates: bool) 
     assert len(last.messages()) == (2 if sdk.api == "openai_responses" and separates else 1)
 
 
+@SEPARATES
+@EACH
+def test_a_turn_of_nothing_but_a_thought(server: Upstream, sdk: Sdk, separates: bool) -> None:
+    """Anthropic refuses an empty message and one that ends with a thought, OpenAI reasoning that nothing follows."""
+    with sdk.client(server.url) as client:
+        for raw in ("<think>Hm", ""):
+            serve(server, sdk.api, separates, raw)
+            written = asides.turn(asked_of(sdk, client), ASKED, **fields(sdk)).messages()
+            empty = [] if sdk.api in ("anthropic", "openai_responses") else [{"role": "assistant", "content": ""}]
+            assert written == empty
+
+
 @EACH
 def test_the_same_with_asynchronous_clients(server: Upstream, sdk: Sdk) -> None:
     async def converse() -> list[Any]:
@@ -160,6 +172,23 @@ def test_the_model_learns_of_its_broken_calls(server: Upstream, sdk: Sdk) -> Non
     assert broken.error_message in first.text
     assert second.text == "3"
     assert (user.role, nameless.error_message in user.text) == ("user", True)
+
+
+@pytest.mark.parametrize("arguments", ['{"a": ', '{"a": }', '{"a": 1, "a": 2}', "[1]"])
+def test_the_model_learns_of_broken_calls_that_the_server_has_read(server: Upstream, arguments: str) -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "add", "arguments": arguments}}
+    choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+    frame = json.dumps({"id": "r", "model": MODEL, "choices": [choice]})
+    server.send(scripted.Reply([f"data: {frame}\n\n".encode(), b"data: [DONE]\n\n"]), "/v1/chat/completions")
+    with openai_client(server.url) as client:
+        turn = asides.turn(client, ASKED, model=MODEL, tools=TOOLS["openai_chat"])
+        assert turn.calls == ()
+        message, result = turn.messages()
+    (broken,) = turn.reply.tool_calls
+    assert broken.error_message
+    assert broken.error_message in result["content"]
+    assert arguments in result["content"]
+    assert message["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
 def test_what_templates_want_of_a_conversation_is_seen_to(server: Upstream) -> None:

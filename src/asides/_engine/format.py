@@ -144,6 +144,10 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             if self.attributes and marker.startswith("<") and any(map(str.isspace, marker)):
                 raise UsageError(f"{marker!r} cannot be a marker of a format with attributes: it holds whitespace")
 
+    def __repr__(self) -> str:
+        """Its name: all that it holds would fill pages, and stand in whatever holds a format."""
+        return f"<Format {self.name!r}>"
+
     def for_tokens(self, tokens: Iterable[str]) -> Format:
         """The same format with the suffix that a tokenizer's added tokens have, where it allows one."""
         if self.suffixed is not None:

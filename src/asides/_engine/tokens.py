@@ -21,7 +21,7 @@ from ..message import Message, Role
 from ..parts import Part, Span, Text, Thinking, ToolCall
 from ..policies import DEFAULTS, Policies, PolicyOptions
 from .fast_path import ALWAYS
-from .format import Format, find_format
+from .format import Format, find_format, read_model
 from .markers import Table
 from .parser import Opening, Parser, ParserState, fast_path_of, open_span, read_prompt
 from .plain_pieces import PlainPieces
@@ -78,14 +78,21 @@ class TokenParser:
         format: str | Format = "auto",
         policies: Policies = DEFAULTS,
         *,
+        model: str | None = None,
         prompt_ids: Sequence[int] | None = None,
         **options: Unpack[PolicyOptions],
     ) -> None:
+        """`model`: as for `Parser`. `prompt_ids`: the prompt, whose end says where the output begins, whatever the
+        model's name says."""
         self._vocabulary = vocabulary_of(tokenizer)
+        if options:
+            policies = policies.but(**options)
+        if model is not None:
+            format, named = read_model(model, format, policies)
+            policies = named if prompt_ids is None else policies
         self._disguise = disguise(find_format(format), self._vocabulary)
         if prompt_ids is not None:
-            options["prompt"] = self._prompt(prompt_ids)
-        policies = policies.but(**options) if options else policies
+            policies = policies.but(prompt=self._prompt(prompt_ids))
         self._parser = Parser(self._disguise.format, policies)
         self._fast = fast_path_of(self._parser)
         self._collect = policies.collect

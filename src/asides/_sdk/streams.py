@@ -16,17 +16,18 @@ import msgspec
 
 from .._engine.format import Format
 from .._engine.given import check_stream
-from ..dialects._base import FrameReader
+from ..dialects._base import Dialect, FrameReader
 from ..dialects._errors import UPSTREAM_ENDED
-from ..dialects._recognized import is_broken, is_chunk, recognize
+from ..dialects._recognized import UnreadableError, is_broken, is_chunk, recognize, says_nothing
 from ..dialects._sent_back import OwnItem, ThinkingProof, own_item
+from ..dialects.openai_chat._reader import refusal_of
 from ..errors import Error, StrictError, UsageError
 from ..events import NOTICES, Event, Notice, PartStart
 from ..policies import DEFAULTS, Policies, PolicyOptions
 from ..reading import Reading
 from ..reply._call_ids import CallIds
 from ..reply._fold import Fold
-from ..reply._items import Begin, Chunk, Ended, Failed, Foreign, ReplyEvent, ReplyItem, Usage
+from ..reply._items import Begin, Chunk, Ended, Failed, Foreign, RawText, ReplyEvent, ReplyItem, Usage
 from ..reply._reply import Reply
 from ..reply._splitter import Splitter
 
@@ -57,6 +58,11 @@ class Options:
         self._format = format
         self._policies = policies.but(**options)
 
+    @property
+    def policies(self) -> Policies:
+        """The policies that were chosen, before a model's name has added to them."""
+        return self._policies if self._reading is None else self._reading.policies
+
     def reading(self, model: str) -> Reading:
         """How the reply of a server is read that gives its model this name."""
         return self._reading or Reading.named(self._model or model, self._format, self._policies)
@@ -75,7 +81,8 @@ def frame_of(given: Any, whole: bool = False) -> Frame:
             hint = "; await it first"
         elif hasattr(given, "__aiter__") or hasattr(given, "__next__"):
             hint = f"; {'asplit' if hasattr(given, '__aiter__') else 'split'}() reads a stream"
-        raise UsageError(f"an object of the SDK is wanted here, or a dict, not {type(given).__name__}{hint}")
+        kind = UsageError if hint else UnreadableError
+        raise kind(f"an object of the SDK is wanted here, or a dict, not {type(given).__name__}{hint}")
     # Fields that were not sent stay out. SDKs do not validate what they are sent, so no warnings either.
     frame: Frame = dump(exclude_unset=True, by_alias=True, warnings=False)
     return frame
@@ -88,7 +95,10 @@ class SdkReader:
         """`choices`: how many were asked for. Where that is one, it is the first, whatever number the server gives."""
         self._options = options
         self._most_choices = choices
+        self._dialect: Dialect | None = None
         self._reader: FrameReader | None = None
+        self._unreadable: UnreadableError | None = None
+        """The first frame that could not be read, while none could."""
         self._splitter: Splitter | None = None
         self._failed: Failed | None = None
         self._folds: dict[int, Fold] = {}
@@ -106,30 +116,44 @@ class SdkReader:
         """What came between its parts and goes back with them."""
 
     def feed(self, given: Any) -> list[tuple[int, Event]]:
-        """The events of one more frame. A first one that cannot be read is a mistake, a later one gives a notice."""
-        if self._reader is None:
-            frame = frame_of(given)
-            self._reader = recognize(frame).ReplyReader()
-            return self._split(self._reader.read_frame(frame))
+        """The events of one more frame. One that cannot be read gives a notice.
+
+        A first one that is no frame of a server, but something that a program has by mistake, is refused.
+        """
+        reader, dialect = self._reader, self._dialect
         try:
             frame = frame_of(given)
+            if reader is None or dialect is None:
+                if says_nothing(frame):
+                    return []
+                dialect = self._dialect = recognize(frame)
+                reader = self._reader = dialect.ReplyReader()
+                chunks = reader.read_frame(frame)
+                broken = is_broken(frame, dialect)
+            else:
+                chunks = reader.read_frame(frame)
+                broken = not chunks and is_broken(frame, dialect)
         except UsageError as error:
+            if reader is None:
+                if not isinstance(error, UnreadableError):
+                    raise
+                self._unreadable = self._unreadable or error
             return self._notice(str(error))
-        chunks = self._reader.read_frame(frame)
-        if not chunks and is_broken(frame):
-            return self._notice(repr(frame)[:MOST_SHOWN])
-        return self._split(chunks)
+        events = self._split(chunks)
+        return events + self._notice(repr(frame)[:MOST_SHOWN]) if broken else events
 
     def _notice(self, found: str) -> list[tuple[int, Event]]:
         notice = Notice("unreadable_frame", f"{NOTICES['unreadable_frame']}: {found}", 0)
-        strict = self.reading.policies.strict if self.reading is not None else False
+        strict = self._options.policies.strict
         if strict is True or (strict and notice.code in strict):
             raise StrictError(notice)
         self._add_to_all(notice)
         return [(0, notice)]
 
     def finish(self) -> list[tuple[int, Event]]:
-        """The stream is over: what was held back."""
+        """The stream is over: what was held back. One of which nothing could be read is a mistake."""
+        if self._reader is None and self._unreadable is not None:
+            raise self._unreadable
         events = self._split(self._reader.finish()) if self._reader is not None else []
         return events + self.give_up()
 
@@ -182,8 +206,14 @@ class SdkReader:
     def _split(self, chunks: list[Chunk], whole: bool = False) -> list[tuple[int, Event]]:
         events: list[tuple[int, Event]] = []
         for chunk in chunks:
+            if type(chunk) is Foreign and (refusal := refusal_of(chunk, chunk.choice)):
+                # What a model says instead of an answer is its text: beside the content nobody would look for it.
+                chunk = RawText(chunk.choice or 0, refusal)
             splitter = self._splitter
             if splitter is None:
+                if isinstance(chunk, Foreign):  # something of the server's own, before the frame with the model's name
+                    events += self._events([chunk])
+                    continue
                 model = chunk.model if isinstance(chunk, Begin) else ""
                 self.reading = self._options.reading(model)
                 splitter = self._splitter = self.reading.splitter(whole=whole, choices=self._most_choices)

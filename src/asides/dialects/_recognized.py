@@ -1,4 +1,4 @@
-"""Which dialect a reply is of that somebody else has received, by what it looks like."""
+"""Which dialect a reply is of that somebody else has received, by its looks; and what is a part of no reply."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from . import anthropic, ollama, openai_chat, openai_completions, openai_respons
 from ._base import Dialect
 
 
+class UnreadableError(UsageError):
+    """Nothing shows what this is: a server may have sent it. Other mistakes are those of a program."""
+
+
 def recognize(frame: dict[str, Any]) -> Dialect:
     """The dialect of a whole reply or of a frame of a stream; a `UsageError` for what is of none."""
-    choices = frame.get("choices")
-    if isinstance(choices, list):
-        plain = frame.get("object") == "text_completion" or any("text" in each for each in choices)
+    if isinstance(frame.get("choices"), list):
+        plain = frame.get("object") == "text_completion" or any("text" in each for each in _choices(frame))
         return openai_completions if plain else openai_chat
+    if frame.get("object") == "chat.completion.chunk":
+        return openai_chat
     kind = frame.get("type")
     error = frame.get("error")
     if isinstance(kind, str):
@@ -30,17 +35,36 @@ def recognize(frame: dict[str, Any]) -> Dialect:
         return ollama
     if error:
         return openai_chat
-    hint = "; of chat.completions.stream() give the `chunk` of its events that have one" if kind else ""
+    unknown = "this is no chunk and no reply of an SDK: it has no choices, no message and no type of one"
     if "role" in frame:
-        hint = "; give the whole response, not its message alone"
-    raise UsageError(f"this is no chunk and no reply of an SDK: it has no choices, no message and no type of one{hint}")
+        raise UsageError(f"{unknown}; give the whole response, not its message alone")
+    if kind:
+        raise UsageError(f"{unknown}; of chat.completions.stream() give the `chunk` of its events that have one")
+    raise UnreadableError(unknown)
 
 
-def is_broken(frame: dict[str, Any]) -> bool:
-    """Whether a frame from which nothing was read has a shape that no API has; what names a type may be a newer one."""
+def _choices(frame: dict[str, Any]) -> list[dict[str, Any]]:
+    found = frame.get("choices")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def says_nothing(frame: dict[str, Any]) -> bool:
+    """Whether a frame is sent to keep the connection open, in any API: proxies write Anthropic's into others too."""
+    return frame.get("type") == "ping"
+
+
+def is_broken(frame: dict[str, Any], dialect: Dialect) -> bool:
+    """Whether a frame of a stream, from which nothing was read, has no shape that its API has.
+
+    What names a type may be a newer one.
+    """
     if "choices" in frame:
         choices = frame["choices"]
-        return not isinstance(choices, list) or not all(map(_is_choice, choices))
+        return (
+            dialect not in (openai_chat, openai_completions)
+            or not isinstance(choices, list)
+            or not all(map(_is_choice, choices))
+        )
     if isinstance(frame.get("type"), str):
         return False
     try:
@@ -66,7 +90,6 @@ def is_chunk(frame: dict[str, Any]) -> bool:
     kind = frame.get("type")
     if isinstance(kind, str):
         return kind not in ("message", "error")
-    choices = frame.get("choices")
-    if isinstance(choices, list):
-        return any("delta" in each for each in choices)
-    return frame.get("done") is False
+    if isinstance(frame.get("choices"), list):
+        return any("delta" in each for each in _choices(frame))
+    return frame.get("done") is False or frame.get("object") == "chat.completion.chunk"

@@ -129,7 +129,7 @@ def write_turn(
     unreadable = [call for call in message.tool_calls if not call.name]
     if how.in_order:
         wanted = not how.wants_proof and bool(calls or _is_wanted(earlier))
-        pieces = _OwnPieces(message, proofs, items, field).write(wanted)
+        pieces = _without_last_thoughts(_OwnPieces(message, proofs, items, field).write(wanted))
         custom = {piece.id for piece in pieces if isinstance(piece, CallPiece) and "item" in piece.extra}
         options = WriteOptions(field=field or "reasoning_content")
     else:
@@ -142,7 +142,8 @@ def write_turn(
         # By the name that the server itself writes: it may know no other.
         replay: Literal["reasoning_content", "reasoning"] = "reasoning" if field == "reasoning" else "reasoning_content"
         options = WriteOptions(replay=replay, every_thought=_every(earlier))
-    turns = [RequestTurn("assistant", tuple(pieces))]
+    # An empty message is refused where a message is its pieces; elsewhere it keeps the roles in turn.
+    turns = [RequestTurn("assistant", tuple(pieces))] if pieces or not how.in_order else []
     for call in calls:
         failed = call.error is not None
         text = f"This call was not run: {call.error_message}. It was written so:\n{_wrote(call)}" if failed else ""
@@ -154,6 +155,19 @@ def write_turn(
         reasons = "\n".join(f"A call was not run: {call.error_message}." for call in unreadable)
         turns.append(RequestTurn("user", (TextPiece(reasons),)))
     return _written(how, turns, options, how.dialect.NAME if how.in_order else "")
+
+
+def _without_last_thoughts(pieces: list[RequestPiece]) -> list[RequestPiece]:
+    """Without the thoughts that nothing follows, as in a reply that was cut: Anthropic and OpenAI refuse these."""
+    end = len(pieces)
+    while end and (isinstance(piece := pieces[end - 1], ThinkingPiece) or _is_thought(piece)):
+        end -= 1
+    return pieces[:end]
+
+
+def _is_thought(piece: RequestPiece) -> bool:
+    """Whether this is a thought that goes back as it came."""
+    return isinstance(piece, OtherPiece) and piece.data.get("type") in ("reasoning", "redacted_thinking", "thinking")
 
 
 def messages_field(api: str) -> str:

@@ -32,8 +32,8 @@ Write = Callable[[ReplyEvent], Iterable[Written]]
 class _TextReader(Generic[Written]):
     """Reads raw text, and has each event of it written."""
 
-    def __init__(self, format: str | Format, policies: Policies, write: Write[Written]) -> None:
-        self._splitter = Reading.of(format=format, policies=policies).splitter()
+    def __init__(self, model: str | None, format: str | Format, policies: Policies, write: Write[Written]) -> None:
+        self._splitter = Reading.of(model, format=format, policies=policies).splitter()
         self._write = write
 
     def feed(self, chunk: str) -> Iterator[Written]:
@@ -47,18 +47,22 @@ class _TextReader(Generic[Written]):
 
 
 def read(
-    chunks: Iterable[str], format: str | Format, policies: Policies, write: Write[Written]
+    chunks: Iterable[str], format: str | Format, policies: Policies, write: Write[Written], model: str | None = None
 ) -> Generator[Written, None, None]:
     """What `write` makes of the events of a stream of raw text. The stream is closed with the generator."""
-    reader = _TextReader(format, policies, write)
+    reader = _TextReader(model, format, policies, write)
     return read_stream(chunks, reader.feed, reader.release)
 
 
 def aread(
-    chunks: AsyncIterable[str], format: str | Format, policies: Policies, write: Write[Written]
+    chunks: AsyncIterable[str],
+    format: str | Format,
+    policies: Policies,
+    write: Write[Written],
+    model: str | None = None,
 ) -> AsyncGenerator[Written, None]:
     """What `write` makes of the events of an asynchronous stream, as `read`."""
-    reader = _TextReader(format, policies, write)
+    reader = _TextReader(model, format, policies, write)
     return aread_stream(chunks, reader.feed, reader.release)
 
 

@@ -141,22 +141,26 @@ def split(
     chunks: Iterable[str],
     format: str | Format = "auto",
     policies: Policies = DEFAULTS,
+    *,
+    model: str | None = None,
     **options: Unpack[PolicyOptions],
 ) -> Iterator[Update]:
     """The updates of a stream of raw text. Ids depend on `seed`, which is random unless given."""
     chosen = policies.but(**options)
-    return read(chunks, format, chosen, AcpWriter(seed=chosen.seed).feed)
+    return read(chunks, format, chosen, AcpWriter(seed=chosen.seed).feed, model)
 
 
 def asplit(
     chunks: AsyncIterable[str],
     format: str | Format = "auto",
     policies: Policies = DEFAULTS,
+    *,
+    model: str | None = None,
     **options: Unpack[PolicyOptions],
 ) -> AsyncIterator[Update]:
     """The updates of an asynchronous stream of raw text, as `split`."""
     chosen = policies.but(**options)
-    return aread(chunks, format, chosen, AcpWriter(seed=chosen.seed).feed)
+    return aread(chunks, format, chosen, AcpWriter(seed=chosen.seed).feed, model)
 
 
 def from_message(message: Message | Reply, *, seed: int | None = None) -> list[Update]:

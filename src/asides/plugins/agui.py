@@ -175,22 +175,26 @@ def split(
     chunks: Iterable[str],
     format: str | Format = "auto",
     policies: Policies = DEFAULTS,
+    *,
+    model: str | None = None,
     **options: Unpack[PolicyOptions],
 ) -> Iterator[BaseEvent]:
     """The events of a stream of raw text. Ids depend on `seed`, which is random unless given."""
     chosen = policies.but(**options)
-    return read(chunks, format, chosen, AguiWriter(seed=chosen.seed).feed)
+    return read(chunks, format, chosen, AguiWriter(seed=chosen.seed).feed, model)
 
 
 def asplit(
     chunks: AsyncIterable[str],
     format: str | Format = "auto",
     policies: Policies = DEFAULTS,
+    *,
+    model: str | None = None,
     **options: Unpack[PolicyOptions],
 ) -> AsyncIterator[BaseEvent]:
     """The events of an asynchronous stream of raw text, as `split`."""
     chosen = policies.but(**options)
-    return aread(chunks, format, chosen, AguiWriter(seed=chosen.seed).feed)
+    return aread(chunks, format, chosen, AguiWriter(seed=chosen.seed).feed, model)
 
 
 def from_message(

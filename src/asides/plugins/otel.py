@@ -91,6 +91,7 @@ def split(
     format: str | Format = "auto",
     policies: Policies = DEFAULTS,
     *,
+    model: str | None = None,
     span: Span | None = None,
     content: bool | None = None,
     **options: Unpack[PolicyOptions],
@@ -99,7 +100,7 @@ def split(
     writer = OtelWriter(span, content=content)
     cut = True
     try:
-        yield from read(chunks, format, policies.but(**options), writer._pass_on)
+        yield from read(chunks, format, policies.but(**options), writer._pass_on, model)
         cut = False
     finally:
         writer.finish(cut=cut)
@@ -110,6 +111,7 @@ async def asplit(
     format: str | Format = "auto",
     policies: Policies = DEFAULTS,
     *,
+    model: str | None = None,
     span: Span | None = None,
     content: bool | None = None,
     **options: Unpack[PolicyOptions],
@@ -118,7 +120,7 @@ async def asplit(
     writer = OtelWriter(span, content=content)
     cut = True
     try:
-        async with aclosing(aread(chunks, format, policies.but(**options), writer._pass_on)) as events:
+        async with aclosing(aread(chunks, format, policies.but(**options), writer._pass_on, model)) as events:
             async for event in events:
                 yield event
         cut = False

@@ -35,6 +35,7 @@ from .._engine.vocabulary import vocabulary_of
 from .._engine.whole import read_whole
 from ..detect import Detection, detect
 from ..detect._result import Finding, begin_of, start_of
+from ..errors import UsageError
 from ..families import Family, Switch, get_format, switch_of
 from ..families._registry import registered
 from ..message import Message
@@ -128,7 +129,12 @@ def _never(text: str) -> None:
     """No cut: the machine must read."""
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+def _check_model(model: object) -> None:
+    if not isinstance(model, str):
+        raise UsageError(f"a model is given by its name, such as 'Qwen/Qwen3-8B', not {type(model).__name__}")
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """How one reply is read. `Reading.of` makes it.
 
     Examples:
@@ -177,6 +183,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         `think`: whether the request asks for thinking, for none, or (None) for neither. `switch`: the template's
         keyword for it, where somebody has configured one. `format="auto"` counts as no format.
         """
+        if model is not None:
+            _check_model(model)
         if prompt is not None:
             policies = policies.but(prompt=prompt)
         template = server.template if server is not None else None
@@ -213,6 +221,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     @staticmethod
     def named(model: str, format: str | Format = "auto", policies: Policies = DEFAULTS) -> Reading:
         """The same as `of` where there is nothing but names: the library asks for it with every output."""
+        _check_model(model)
         if policies.start is not None or policies.prompt is not None:
             return Reading.of(model, format=format, policies=policies)
         reading = _by_names(model, get_format(format), registered())

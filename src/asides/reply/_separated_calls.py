@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from .._engine.calls.json_scan import JsonScanner
+from .._engine.call_sink import MESSAGES
+from .._engine.calls.json_scan import JsonScanner, repeated_key
 from .._engine.format import Format
 from ..events import NOTICES, Event, Notice, NoticeCode, PartEnd, PartStart, ToolCallDelta
 from ._items import CallChunk, ReplyEvent, ReplyItem
@@ -79,17 +80,19 @@ class SeparatedCall:
         if not self._arguments and self._name and not cut:
             self._arguments.append("{}")  # a call without arguments
             events.append(ToolCallDelta(self.index, "{}"))
-        error = self.error = "no_name" if not self._name else error_of("".join(self._arguments))
+        error, message = find_fault("".join(self._arguments)) if self._name else ("no_name", MESSAGES["no_name"])
+        self.error = error
         if error is not None:
             code: NoticeCode = "incomplete_call" if error == "incomplete" else "unreadable_call"
             events.append(Notice(code, NOTICES[code], 0))
-        events.append(PartEnd(self.index, error != "incomplete", error))
+        events.append(PartEnd(self.index, error != "incomplete", error, error_message=message))
         return events
 
 
-def error_of(arguments: str) -> str | None:
-    """Why a call with these arguments may not be run."""
-    scanner = JsonScanner()
+def find_fault(arguments: str) -> tuple[str | None, str]:
+    """Why a call with these arguments may not be run: the code, and in words."""
+    keys: list[str] = []
+    scanner = JsonScanner(keys.append)
     at, before = 0, -1
     while at > before or scanner.error is None:
         if scanner.done or at == len(arguments):
@@ -98,10 +101,15 @@ def error_of(arguments: str) -> str | None:
         if at == before:
             break
     if not scanner.done:
-        return "incomplete"
+        return "incomplete", MESSAGES["incomplete"]
     if scanner.error is not None or arguments[at:].strip():
-        return "invalid_json"
-    return None if arguments.lstrip().startswith("{") else "not_object"
+        reason = scanner.error or "something follows the object"
+        return "invalid_json", f"{MESSAGES['invalid_json']}: {reason}"
+    if not arguments.lstrip().startswith("{"):
+        return "not_object", MESSAGES["not_object"]
+    if (key := repeated_key(keys)) is not None:
+        return "duplicate_argument", f"the argument {key!r} is given twice"
+    return None, ""
 
 
 def without_markers(raw: str, format: Format) -> str:

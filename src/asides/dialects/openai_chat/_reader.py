@@ -504,9 +504,9 @@ def read_reply(body: Any, dialect: str = NAME, content: Content = _with_message)
     return chunks
 
 
-def refusal_of(item: Foreign) -> str:
-    """The text of a refusal, which stands beside the content; empty for anything else."""
-    if item.dialect != NAME or item.event != "delta" or item.choice != 0:
+def refusal_of(item: Foreign, choice: int | None = 0) -> str:
+    """The text of a refusal of a choice, which stands beside the content; empty for anything else."""
+    if item.dialect != NAME or item.event != "delta" or item.choice != choice:
         return ""
     return as_text(item.data["delta"].get("refusal"))
 
