@@ -52,7 +52,7 @@ class Vocabulary:
         self._known: dict[int, bytes] = {}
         self.pieces: Pieces = Pieces(self.bytes_of)
         """For each id its text, or None where its bytes alone are no whole characters."""
-        self.texts = TokenTexts(lambda id: text_of_bytes(self.bytes_of(id)))
+        self.texts: TokenTexts = TokenTexts(lambda id: text_of_bytes(self.bytes_of(id)))
         """For each id its text, with bytes that are no whole characters in it as lone surrogates."""
 
     def bytes_of(self, id: int) -> bytes:
