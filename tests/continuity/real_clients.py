@@ -1,8 +1,8 @@
 """Real clients in front of the scripted providers: no provider refuses what comes back by way of them.
 
-Codex, Claude Code, opencode and the AI SDK, where `make test-clients` has installed them. The scripts call a tool that
-the programs do not have, so they answer each call by an error and go on: what counts is that the thought before the
-calls goes back with them. `make test-continuity` runs it.
+Codex, Claude Code, opencode and the AI SDK, where `make test-clients` has installed them. The scripts call tools that
+each program has, twice at once; what counts is that the thought before the calls goes back with them.
+`make test-continuity` runs it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _call(folder: Path, variables: dict[str, str], *command: str, place: Path | 
         capture_output=True,
         timeout=SECONDS,
     )
-    return done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")[-2000:]
+    return done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")[-9000:]
 
 
 def _program(name: str, command: str) -> str:
@@ -123,10 +123,23 @@ CLIENTS: dict[str, Run] = {
 }
 
 
+TOOLS: dict[str, tuple[str, str]] = {
+    "Codex": ("exec_command", "cmd"),
+    "Claude Code": ("Bash", "command"),
+    "opencode": ("bash", "command"),
+    "AI SDK": ("find", "query"),
+}
+"""By client: a tool that it has, and the tool's argument. opencode renames a call of one that it does not have."""
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("kind", providers.PROVIDERS, ids=lambda kind: kind.name)
-def test_a_real_client(kind: type[Provider], client: str, tmp_path: Path) -> None:
+def test_a_real_client(kind: type[Provider], client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets the answer after its calls, and the provider has refused nothing."""
+    name, argument = TOOLS[client.partition(",")[0]]
+    more = {"description": "say it"} if argument == "command" else {}
+    calls = [(f"call_{said}", name, {argument: f"echo {said}", **more}) for said in ("a", "b")]
+    monkeypatch.setattr(providers, "CALLS", calls)
     with providers.provider(kind) as served:
         settings = {"upstreams": [served.upstream], "continuity": {"keys": ["k" * 40]}}
         with gateway(settings) as running:

@@ -257,7 +257,7 @@ class Anthropic(Provider):
     def signature(self, thought: str, body: Body, messages: list[Body]) -> str:
         """The signature of a thought behind these messages."""
         before = [body.get("system"), body.get("tools"), _as_blocks(messages)] if self.bound else []
-        return prove(self.model, thought, *before)
+        return prove(self.model, thought, *map(_without_marks, before))
 
     def check(self, body: Body) -> None:
         if not isinstance(body.get("max_tokens"), int):
@@ -377,6 +377,15 @@ class AnthropicBound(Anthropic):
                         dropped.append({"type": "thinking_dropped", "path": path, "reason": "prefix_mismatch"})
         whole = super().whole(body, step)
         return whole | ({"input_transformations": dropped} if "block_binding" in body.get("thinking", {}) else {})
+
+
+def _without_marks(value: Any) -> Any:
+    """Without the marks of what shall be cached: clients move them, and they are no part of what is said."""
+    if isinstance(value, list):
+        return [_without_marks(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _without_marks(each) for name, each in value.items() if name != "cache_control"}
+    return value
 
 
 def _as_blocks(messages: list[Body]) -> list[Body]:
