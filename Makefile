@@ -2,7 +2,7 @@
 # folder, so that a fresh clone and an empty environment are enough: `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-pythons check lint types format families bench figures bench-batch bench-gateway laws fuzz fuzz-gateway test-load test-model test-servers test-clients test-browser peer-names test-page page-vendor test-hf test-readers test-xgrammar test-plugins test-plugins-light test-train test-conversations test-runners docs docs-serve coverage dist lock sbom workflows release-check clean
+.PHONY: help demo test test-quick test-pythons check lint types format families bench figures bench-batch bench-gateway laws fuzz fuzz-gateway test-load test-model test-servers test-clients test-browser peer-names test-peers test-page page-vendor test-hf test-readers test-xgrammar test-plugins test-plugins-light test-train test-conversations test-runners scoreboard docs docs-serve coverage dist lock sbom workflows release-check clean
 # Two targets at once would install into the same environment.
 .NOTPARALLEL:
 
@@ -157,6 +157,11 @@ test-browser: .venv/.test ## Look at the report in a real browser (Debian: apt-g
 peer-names: .venv/.test ## List the names of other projects' parsers, in their newest packages, that do not resolve here
 	.venv/bin/python -m tools.peer_names
 
+# Not part of `test`: torch, and the sources of vLLM and SGLang, about 3 GB. PEERS_ARGUMENTS="--write" takes what is found for known
+# and writes docs/reference/peers_compared.md; "--only qwen3" reads one format, "--recorded FOLDER" recorded outputs too.
+test-peers: .venv-peers/.peers ## Read turns of every family with the newest parsers of vLLM and SGLang and with ours; list new disagreements
+	PYTHONPATH=.venv-peers/sources .venv-peers/bin/python -m tests.peers $(PEERS_ARGUMENTS)
+
 # Not part of `test`: it needs Playwright, and a browser. Without the browser every test is skipped, with the reason.
 test-page: .venv-page/.page ## Use the gateway's page in a real browser (Debian: apt-get install chromium); writes tests/page/screenshots
 	.venv-page/bin/python -m pytest -q -rs $(PYTEST_ARGUMENTS) tests/page $(PAGE_ARGUMENTS)
@@ -193,6 +198,7 @@ test-runners: .venv/.test ## Send every case to `asides` and to small splitters 
 
 # Not part of `test`: it needs torch, npm for a tokenizer, and a compiler for llama-cpp-python. What is not installed has no column.
 scoreboard: .venv-scoreboard/.scoreboard ## Audit real servers that have loaded one parrot, and write docs/reference/scoreboard.md (some 20 minutes)
+	@$(MAKE) --no-print-directory .venv-peers/.peers || echo "scoreboard: the parsers of vLLM and SGLang have no column" >&2
 	.venv-scoreboard/bin/python -m tools.scoreboard $(SCOREBOARD_ARGUMENTS)
 
 # Each pins an older transformers and needs torch (1.6 GB), so each has an environment of its own. The tokenizers and templates are those of
@@ -382,6 +388,16 @@ bench-plugin-%: .venv-plugin-%/.host
 		.venv-readers/bin/python -m tools.peer_sources .venv-readers/peers $(READER_PACKAGES) || { \
 		echo "test-readers: torch, TRL, vLLM or SGLang could not be had here, so nothing was read with them." >&2; \
 		echo "The comparison with transformers needs none of them: make test-hf" >&2; \
+		exit 1; \
+	}
+	@touch $@
+
+# The newest of both, whatever it is: what they read otherwise since their last release is what this is for.
+.venv-peers/.peers: .venv-peers/.created pyproject.toml tests/plugins/hosts/sglang.txt
+	@.venv-peers/bin/python $(PIP) 'torch==$(TORCH)' && \
+		.venv-peers/bin/python $(PIP) --editable '.[tokens]' hypothesis pytest -r tests/plugins/hosts/sglang.txt && \
+		.venv-peers/bin/python -m tools.peer_sources .venv-peers/sources vllm sglang || { \
+		echo "test-peers: torch, vLLM or SGLang could not be had here, so nothing was compared with them." >&2; \
 		exit 1; \
 	}
 	@touch $@

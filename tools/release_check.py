@@ -55,6 +55,7 @@ NOT_RUN = {
     "Ray, Spark and Daft": "1.5 GB: make test-engines",
     "structural tags in xgrammar": "an hour: make test-xgrammar",
     "names of other projects' parsers": "their newest packages: make peer-names",
+    "parsers of vLLM and SGLang": "3 GB, their newest packages: make test-peers",
     "training with TRL": "needs torch: make test-train",
     "the report in a browser": "needs Chromium: make test-browser",
     "coverage": "three times as long as the tests: make coverage",

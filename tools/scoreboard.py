@@ -3,10 +3,14 @@
 Each server is started as its own documentation starts it, on this machine and one after another, and asked for chat
 completions, whole and streamed. A server that is not installed, or does not start, has a column that says so. The page
 has the commands, the versions, the date, and for every cell that is wrong what was said and what came of it.
+
+vLLM's and SGLang's servers need a GPU. Their parser layers read the same scripts, in the environment of `make
+test-peers`, and their columns say that nothing else of them was run.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -14,18 +18,19 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from asides._cli import main as asides
 from asides.audit import read_manifest
-from asides.audit._audit import AuditReport, first_model, run_audit
-from asides.audit._verdicts import CODES, CheckResult
+from asides.audit._audit import first_model, run_audit
+from asides.audit._verdicts import CODES, CheckResult, Result
 from asides.audit._wire import AuditLimits, Sender
 from asides.client._http import read_address
 from asides.errors import Error
@@ -64,6 +69,13 @@ LLAMA = Contestant(
     (PYTHON, "-m", "tests.model.llama_server", "PORT", "PARROT/parrot.gguf"),
     shown="llama-server -m PARROT/parrot.gguf --jinja -c 2048 --port PORT (the server in the wheel of xllamacpp)",
 )
+RAW_LLAMA = Contestant(
+    "llama.cpp --reasoning-format none",
+    "xllamacpp",
+    (PYTHON, "-m", "tests.servers.running_servers", "PORT", "PARROT/parrot.gguf"),
+    shown="llama-server -m PARROT/parrot.gguf --jinja --reasoning-format none --port PORT (as above)",
+    unjudged="it leaves thoughts in the text, as it is told to; docs/how-to/recipes.md starts it so for `asides serve`",
+)
 TRANSFORMERS = Contestant(
     "transformers serve",
     "transformers",
@@ -82,7 +94,7 @@ LITELLM = Contestant(
     (f"{BIN}/litellm", "--config", "CONFIG", "--host", "127.0.0.1", "--port", "PORT"),
     before=LLAMA.name,
 )
-SERVERS = (LLAMA, TRANSFORMERS, BINDING)
+SERVERS = (LLAMA, RAW_LLAMA, TRANSFORMERS, BINDING)
 GATEWAY = (f"{BIN}/asides", "serve", "--upstream", "UPSTREAM/v1", "--port", "PORT")
 CONTESTANTS = (
     *(Contestant(f"{OURS}, {each.name}", "asides", GATEWAY, before=each.name) for each in SERVERS),
@@ -91,16 +103,22 @@ CONTESTANTS = (
 )
 NOT_RUN = {
     "Ollama": "its binary is in no package index that this was made from",
-    "vLLM, SGLang": "their servers need a GPU; their parsers alone were not run for this page",
 }
+
+
+PEERS_PYTHON = ROOT / ".venv-peers/bin/python"
+PARSERS = {"vLLM": "vllm serve", "SGLang": "python -m sglang.launch_server"}
+"""The servers of which the parsers alone are run, with how each is started."""
 
 
 class Column(NamedTuple):
     """What was found of one server."""
 
     contestant: Contestant
-    report: AuditReport | None
+    results: list[CheckResult] | None
     problem: str = ""
+    version: str = ""
+    """Of the package; empty: of the one that is installed here."""
 
 
 def make_parrot(folder: Path) -> Path:
@@ -190,9 +208,42 @@ def judge(contestant: Contestant, parrot: Path) -> Column:
             sender = Sender(read_address(address), limits=AuditLimits(per_second=50, idle=120))
             named = contestant.model or (after.model if after is not None else "")
             model = named.replace("PARROT", str(parrot)) or first_model(sender)
-            return Column(contestant, run_audit(sender, model, ["chat"], read_manifest(parrot)))
+            return Column(contestant, run_audit(sender, model, ["chat"], read_manifest(parrot)).results)
     except Error as error:
         return Column(contestant, None, str(error))
+
+
+def judge_parsers() -> list[Column]:
+    """The parser layers of vLLM and SGLang, on the scripts alone."""
+    done = None
+    if PEERS_PYTHON.exists():
+        environment = {**os.environ, "PYTHONPATH": str(PEERS_PYTHON.parents[1] / "sources")}
+        command = [str(PEERS_PYTHON), "-m", "tests.peers", "--scripts"]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    rows: list[dict[str, Any]] = []
+    if done is not None and done.returncode == 0:
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [parser_column(name, [row for row in rows if row["peer"] == name]) for name in PARSERS]
+
+
+def parser_column(name: str, rows: list[dict[str, Any]]) -> Column:
+    """The column of one of them, out of what `python -m tests.peers --scripts` prints."""
+    reasoning, calls = rows[0]["flags"] if rows else ("", "")
+    flags = f"--reasoning-parser {reasoning} --tool-call-parser {calls}" if rows else ""
+    contestant = Contestant(f"{name}, its parsers alone", name.lower(), (), shown=f"{PARSERS[name]} {flags}".strip())
+    if not rows:
+        return Column(contestant, None, "its sources are not here: make test-peers unpacks them", "not here")
+    results = []
+    for row in rows:
+        result: Result = "pass"
+        if row["code"]:
+            result = "fail" if CODES[row["code"]].group else "differs"
+        results.append(
+            CheckResult(
+                check=row["check"], api="chat", how=row["how"], result=result, code=row["code"], detail=row["detail"]
+            )
+        )
+    return Column(contestant, results, version=rows[0]["version"])
 
 
 def cell(results: list[CheckResult]) -> str:
@@ -214,14 +265,16 @@ def write_page(columns: list[Column], machine: str) -> str:
     lines += ["## The servers", "", "| server | version | command |", "|---|---|---|"]
     for each in columns:
         shown = each.contestant.shown or " ".join(_public(word) for word in each.contestant.command)
-        note = f" (not run: {each.problem.splitlines()[0][:120]})" if each.report is None else ""
-        lines.append(f"| {each.contestant.name} | {_version(each.contestant.package)}{note} | `{shown}` |")
+        note = f" (not run: {each.problem.splitlines()[0][:120]})" if each.results is None else ""
+        release = each.version or _version(each.contestant.package)
+        lines.append(f"| {each.contestant.name} | {release}{note} | `{shown}` |")
     lines += [f"| {name} | not run | {why} |" for name, why in NOT_RUN.items()]
-    ran = [each for each in columns if each.report is not None]
+    ran = [each for each in columns if each.results is not None]
     names = [script.name for script in SCRIPTS]
     lines += ["", "## Scripts", "", "Whole / streamed where the two differ.", "", *_table(ran, names, "script")]
     others = list(dict.fromkeys(each.check for column in ran for each in _results(column) if each.check not in names))
-    lines += ["", "## Everything else", "", *_table(ran, others, "case")]
+    asked = [column for column in ran if any(each.check in others for each in _results(column))]
+    lines += ["", "## Everything else", "", *_table(asked, others, "case")]
     lines += ["", "## What was wrong", "", REPRODUCTION, ""]
     raw = {script.name: script.raw for script in SCRIPTS}
     for column in ran:
@@ -236,8 +289,14 @@ def write_page(columns: list[Column], machine: str) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def tell(column: Column) -> None:
+    """One line about a server that was run."""
+    counts = dict(Counter(each.result for each in _results(column)))
+    print(f"scoreboard: {column.contestant.name}: {counts or column.problem}", flush=True)
+
+
 def _results(column: Column) -> list[CheckResult]:
-    return column.report.results if column.report is not None else []
+    return column.results or []
 
 
 def _table(columns: list[Column], names: list[str], head: str) -> list[str]:
@@ -286,6 +345,11 @@ model says is known to the token. Each runs as its own documentation starts it, 
 - *not sayable*: a grammar of the server kept the model from saying the script. It counts for nobody.
 - *inconclusive*: nothing shows whether it is right.
 
+The columns *parsers alone* are vLLM's and SGLang's: their servers need a GPU, so only their Python sources were run, on
+the text and the ids that the model says ([how](peers_compared.md)). A grammar that the server would put on calls takes
+no part there. With thinking on, both take a reply that opens no thought for one, so they read a script without a
+thought as the reply to a request that has turned thinking off.
+
 Ours come first, under the same rules, and what they get wrong comes first too. The scripts and how they must be read
 are in `tools/scoreboard_scripts.py`. That a text before a lone `</think>` is a thought is our reading: the model's
 template opens none.
@@ -309,8 +373,10 @@ def main(arguments: list[str]) -> int:
         for contestant in CONTESTANTS:
             column = judge(contestant, parrot)
             columns.append(column)
-            found = column.report.to_dict()["counts"] if column.report is not None else column.problem
-            print(f"scoreboard: {contestant.name}: {found}", flush=True)
+            tell(column)
+    for column in judge_parsers():
+        columns.append(column)
+        tell(column)
     PAGE.write_text(write_page(columns, f"{os.cpu_count()} cores, no GPU"), encoding="utf-8")
     print(f"scoreboard: wrote {PAGE.relative_to(ROOT)}")
     return 0

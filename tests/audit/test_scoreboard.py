@@ -7,9 +7,8 @@ import json
 import pytest
 
 import asides
-from asides.audit._audit import AuditReport
 from asides.audit._verdicts import CheckResult
-from tools.scoreboard import CONTESTANTS, OURS, Column, cell, write_page
+from tools.scoreboard import CONTESTANTS, OURS, Column, cell, parser_column, write_page
 from tools.scoreboard_scripts import SCRIPTS, TOOLS, BoardScript, case_lines
 
 
@@ -33,11 +32,24 @@ def test_the_page() -> None:
         check="two thoughts", api="chat", how="whole", result="fail", code="text_missing", detail="a | b"
     )
     right = CheckResult(check="two thoughts", api="chat", how="streamed", result="pass")
-    report = AuditReport(url="u", model="m", apis=["chat"], script="p", results=[wrong, right])
-    page = write_page([Column(CONTESTANTS[0], report), Column(CONTESTANTS[-1], None, "not here")], "a machine")
+    page = write_page([Column(CONTESTANTS[0], [wrong, right]), Column(CONTESTANTS[-1], None, "not here")], "a machine")
     assert CONTESTANTS[0].name.startswith(OURS)
     assert "| two thoughts | **lost text** / right |" in page
     assert "First I look at the left side." in page
     assert "a \\| b" in page
     assert "not run" in page
     assert cell([]) == "-"
+
+
+def test_parsers_alone_are_marked() -> None:
+    """Their column says so, has no row of what only a server can show, and a quoted marker that acts is a choice."""
+    shared = {"peer": "vLLM", "version": "1.2", "flags": ["qwen3", "hermes"], "how": "whole", "detail": "seen"}
+    codes = {"two thoughts": "thought_in_text", "marker quoted in a thought": "marker_reading", "thought": ""}
+    column = parser_column("vLLM", [shared | {"check": name, "code": code} for name, code in codes.items()])
+    server = Column(CONTESTANTS[0], [CheckResult(check="cut", api="chat", result="pass")])
+    page = write_page([server, column, parser_column("SGLang", [])], "a machine")
+    assert "| vLLM, its parsers alone | 1.2 | `vllm serve --reasoning-parser qwen3 --tool-call-parser hermes` |" in page
+    assert "| two thoughts | - | **leaked thought** |" in page
+    assert "| marker quoted in a thought | - | differs |" in page
+    assert f"| case | {CONTESTANTS[0].name} |" in page
+    assert "SGLang, its parsers alone | not here (not run: " in page

@@ -37,27 +37,38 @@ class Handler:
     """The handler, with parsers by these names, a chat template, and a model that says one thing."""
 
     def __init__(self, reply: str, name: str, template: str = TEMPLATE, end: str = "stop") -> None:
+        self._load(ScriptedModel(reply, name, byte_tokenizer(template), end))
+
+    @classmethod
+    def of(cls, model: ScriptedModel) -> Handler:
+        """The handler over another model."""
+        made = cls.__new__(cls)
+        made._load(model)
+        return made
+
+    def _load(self, model: ScriptedModel) -> None:
         _leave_out_torchvision()
         serving = import_module("sglang.srt.entrypoints.openai.serving_chat")
         self._context = import_module("sglang.srt.runtime_context").get_context()
         self._templates = import_module("sglang.srt.parser.template_manager").TemplateManager()
         self._request = import_module("sglang.srt.entrypoints.openai.protocol").ChatCompletionRequest
-        self.model = ScriptedModel(reply, name, template, end)
+        self.model = model
         with self._context.override_server_args():
             self._templates.load_chat_template(self.model, None, "m")
             self._chat = serving.OpenAIServingChat(self.model, self._templates)
 
     def complete(self, **fields: Any) -> Completion:
         """The completion, which streams to the same as it is whole."""
-        streamed = asyncio.run(self._complete(stream=True, **fields))
-        assert streamed == asyncio.run(self._complete(stream=False, **fields))
+        streamed = asyncio.run(self.answer(stream=True, **fields))
+        assert streamed == asyncio.run(self.answer(stream=False, **fields))
         return streamed
 
     def stream(self, **fields: Any) -> Completion:
         """The completion, streamed."""
-        return asyncio.run(self._complete(stream=True, **fields))
+        return asyncio.run(self.answer(stream=True, **fields))
 
-    async def _complete(self, stream: bool, **fields: Any) -> Completion:
+    async def answer(self, stream: bool, **fields: Any) -> Completion:
+        """The completion, in one of the two ways."""
         request = self._request(model="m", messages=[{"role": "user", "content": "hi"}], stream=stream, **fields)
         with self._context.override_server_args():
             response = await self._chat.handle_request(request, None)
@@ -91,8 +102,8 @@ def _join(chunks: list[Completion]) -> Completion:
 class ScriptedModel:
     """What the handler knows of SGLang's tokenizer manager. `asked` is what it was asked for last."""
 
-    def __init__(self, reply: str, parser: str, template: str, end: str) -> None:
-        self.tokenizer = byte_tokenizer(template)
+    def __init__(self, reply: str, parser: str, tokenizer: Any, end: str) -> None:
+        self.tokenizer = tokenizer
         self.model_path = self.served_model_name = "m"
         self.server_args = self.processor = None
         self.request_logger = SimpleNamespace(log_requests=False)
@@ -118,10 +129,13 @@ class ScriptedModel:
         """All of the text so far, again and again, as SGLang's does; in a stream a character more each time."""
         self.asked = asked
         for size in range(1 if asked.stream else len(self._reply), len(self._reply) + 1):
-            end = {"type": self._end, "matched": None} if size == len(self._reply) else None
-            meta = {"id": "1", "prompt_tokens": 1, "completion_tokens": size, "finish_reason": end}
-            meta |= {"weight_version": "1", "cached_tokens": 0}
-            yield {"text": self._reply[:size], "index": 0, "output_ids": [], "meta_info": meta}
+            yield self._frame(self._reply[:size], [], size == len(self._reply))
+
+    def _frame(self, text: str, ids: list[int], ends: bool) -> dict[str, Any]:
+        end = {"type": self._end, "matched": None} if ends else None
+        meta = {"id": "1", "prompt_tokens": 1, "completion_tokens": len(ids) or len(text), "finish_reason": end}
+        meta |= {"weight_version": "1", "cached_tokens": 0}
+        return {"text": text, "index": 0, "output_ids": ids, "meta_info": meta}
 
 
 def byte_tokenizer(template: str) -> Any:
