@@ -162,10 +162,13 @@ def main() -> None:
     """Each in this process."""
     import resource
 
+    from asides._conversation import _template
     from asides._conversation._environment import ChatEnvironment
     from asides._conversation._template import Leaves, chat_template, tag_messages
     from asides.errors import UsageError
 
+    # An eighth of the work that a short conversation has: what is counted is the same, and ends sooner.
+    _template.LEAST_WORK >>= 3
     ChatEnvironment()
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MEMORY
