@@ -1,4 +1,4 @@
-"""Turns of mind, in every language that is known."""
+"""Backtracking, in every language that is known."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ Visitor = Callable[..., "Page"]
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visitor]:
-    """Open the page: `visit(url, "#/talk", width=360, scheme="dark")`, and whatever a browser's context takes.
+    """Open the page: `visit(url, "#/chats", width=360, scheme="dark")`, and whatever a browser's context takes.
 
     `settings` (JSON) and `key` are what the browser has stored from earlier; `script` runs before those of the page.
     `complaints=True` is for tests in which the browser itself has to complain: of a request that was refused, say.
@@ -82,7 +82,7 @@ def visit(browser: Browser) -> Iterator[Visitor]:
 
     def open_page(
         url: str,
-        fragment: str = "#/talk",
+        fragment: str = "#/chats",
         *,
         width: int = 1280,
         height: int = 800,

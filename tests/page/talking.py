@@ -1,4 +1,4 @@
-"""What tests of Talk do again and again: ask, script a reply with a gate in it, find the parts of a reply."""
+"""What tests of Chats do again and again: ask, script a reply with a gate in it, find the parts of a reply."""
 
 from __future__ import annotations
 

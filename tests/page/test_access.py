@@ -68,12 +68,12 @@ def test_everything_is_reached_with_the_keyboard_alone(visit: Visitor, servers: 
         seen.append(name)
     for wanted in (
         "Skip to the content",
-        "Talk",
+        "Chats",
         "Settings",
         "Edit",
         "Thought",
         "Copy answer",
-        "Ask again",
+        "Regenerate",
         "Model",
         "Effort",
     ):

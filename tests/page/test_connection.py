@@ -159,7 +159,7 @@ def test_a_key_is_asked_for_once_and_sent_as_a_header(visit: Visitor, keyed: Ser
     expect(page.locator(".answer")).to_have_text("It is 4.")
     expect(page.get_by_role("dialog")).to_have_count(0)
     other = page.context.new_page()
-    other.goto(f"{keyed.gateway.url}/#/talk")
+    other.goto(f"{keyed.gateway.url}/#/chats")
     expect(other.get_by_role("dialog")).to_contain_text("This gateway asks for a key")
     assert page.evaluate("JSON.stringify(localStorage) + document.cookie") == "{}"
     assert not [address for address in [*addresses, page.url] if KEYS[0] in address]

@@ -158,9 +158,9 @@ def test_an_error_of_an_upstream_is_shown_without_characters_that_act(visit: Vis
 @pytest.mark.parametrize(
     "fragment",
     [
-        *("#/constructor", "#/__proto__/x", "#/read?client=constructor", "#/talk?effort=constructor"),
+        *("#/constructor", "#/__proto__/x", "#/history?client=constructor", "#/chats?effort=constructor"),
         *("#/compare?a=constructor&b=__proto__&effort=valueOf", "#/%E0%A4%A"),
-        *("#/inside/request/..", "#/inside/request/%2e"),
+        *("#/inspect/request/..", "#/inspect/request/%2e"),
     ],
 )
 def test_an_address_with_hostile_values_opens_a_view(visit: Visitor, servers: Servers, fragment: str) -> None:
@@ -170,7 +170,7 @@ def test_an_address_with_hostile_values_opens_a_view(visit: Visitor, servers: Se
     expect(page.get_by_text("Loading…")).to_have_count(0)
 
 
-@pytest.mark.parametrize("fragment", ["#/inside?start=toString", "#/inside?format=__proto__"])
+@pytest.mark.parametrize("fragment", ["#/inspect?start=toString", "#/inspect?format=__proto__"])
 def test_hostile_values_that_the_gateway_refuses_are_told(visit: Visitor, servers: Servers, fragment: str) -> None:
     page = visit(servers.gateway.url, fragment, refused=True)
     expect(page.get_by_role("alert")).to_contain_text(fragment.partition("=")[2])
@@ -179,7 +179,7 @@ def test_hostile_values_that_the_gateway_refuses_are_told(visit: Visitor, server
 def test_a_hostile_name_of_a_model_or_a_tool_is_text(visit: Visitor, servers: Servers) -> None:
     name = "<img src=x onerror=window.broken=1>"
     servers.upstream.say("", thought="hm", calls=((name, '{"x": "<script>window.broken=2</script>\u202e"}'),))
-    page = visit(servers.gateway.url, "#/talk?model=" + name.replace(" ", "+"))
+    page = visit(servers.gateway.url, "#/chats?model=" + name.replace(" ", "+"))
     page.get_by_role("button", name="Prompt, tools").click()
     page.get_by_role("button", name="Insert an example").click()
     page.get_by_role("button", name="Use these").click()

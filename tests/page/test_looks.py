@@ -1,4 +1,4 @@
-"""What Talk looks like, for a person to look at: `screenshots/VIEW-WIDTH-SCHEME.png`, wide and narrow, light and dark.
+"""What Chats looks like, for a person to look at: `screenshots/VIEW-WIDTH-SCHEME.png`, wide and narrow, light and dark.
 
 What can be checked without eyes is that nothing is wider than the window.
 """
@@ -55,7 +55,7 @@ def test_first_visit(visit: Visitor, recorded: Gateway, photograph: Photograph, 
     page = visit(recorded.url, width=width, scheme=scheme)
     page.get_by_role("button", name="What is 17 times 23?").wait_for()
     fits(page)
-    photograph(page, "talk-first")
+    photograph(page, "chats-first")
 
 
 def test_while_it_comes(visit: Visitor, servers: Servers, photograph: Photograph, width: int, scheme: str) -> None:
@@ -63,19 +63,19 @@ def test_while_it_comes(visit: Visitor, servers: Servers, photograph: Photograph
     script(servers.upstream, f"<think>{THINKING[:300]}", gate, f"{THINKING[300:]}</think>", ANSWER)
     page = visit(servers.gateway.url, width=width, scheme=scheme)
     page.get_by_role("heading", name="Watch a model think").wait_for()
-    photograph(page, "talk-empty")
+    photograph(page, "chats-empty")
     ask(page, QUESTION)
     expect(thought(page)).to_contain_text("Let the ball cost x")
-    photograph(page, "talk-streaming")
+    photograph(page, "chats-streaming")
     gate.open()
     complete(page)
     fits(page)
-    photograph(page, "talk-folded")
+    photograph(page, "chats-folded")
     heading(page).click()
     fits(page)
-    photograph(page, "talk-opened")
+    photograph(page, "chats-opened")
     page.get_by_role("button", name="Edit").click()
-    photograph(page, "talk-editing")
+    photograph(page, "chats-editing")
 
 
 def test_a_long_thought(visit: Visitor, servers: Servers, photograph: Photograph, width: int, scheme: str) -> None:
@@ -85,7 +85,7 @@ def test_a_long_thought(visit: Visitor, servers: Servers, photograph: Photograph
     complete(page)
     page.evaluate("scrollTo(0, 900)")
     expect(heading(page)).to_be_in_viewport()
-    photograph(page, "talk-long")
+    photograph(page, "chats-long")
 
 
 def test_a_timeline(visit: Visitor, servers: Servers, photograph: Photograph, width: int, scheme: str) -> None:
@@ -98,13 +98,13 @@ def test_a_timeline(visit: Visitor, servers: Servers, photograph: Photograph, wi
     ask(page, "What is the weather in Lisbon?")
     page.get_by_label("What the tool answers").fill('{"temperature": "21 °C", "sky": "clear"}')
     complete(page)
-    photograph(page, "talk-call")
+    photograph(page, "chats-call")
     script(servers.upstream, "<think>Clear and warm.</think>", "It is **21 °C** in Lisbon, and the sky is clear.")
     page.get_by_role("button", name="Send the result").click()
     expect(page.locator(".answer").last).to_contain_text("the sky is clear")
     complete(page)
     fits(page)
-    photograph(page, "talk-timeline")
+    photograph(page, "chats-timeline")
 
 
 def test_errors(visit: Visitor, servers: Servers, photograph: Photograph, width: int, scheme: str) -> None:
@@ -115,7 +115,7 @@ def test_errors(visit: Visitor, servers: Servers, photograph: Photograph, width:
     ask(page, QUESTION)
     page.get_by_role("alert").wait_for()
     fits(page)
-    photograph(page, "talk-error")
+    photograph(page, "chats-error")
 
 
 def test_dialogs(visit: Visitor, servers: Servers, photograph: Photograph, width: int, scheme: str) -> None:

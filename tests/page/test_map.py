@@ -63,7 +63,7 @@ def test_a_long_thought_has_a_map_that_leads_to_its_steps(
     expect(map_of.locator(".outline li")).to_have_count(len(steps))
     gate.open()
     complete(page)
-    photograph(page, "talk-map")
+    photograph(page, "chats-map")
     last = next(step for step in reversed(steps) if step.kind == "turn")
     map_of.get_by_role("button", name=last.title).last.click()
     assert text[last.span[0] :].strip().startswith(page.evaluate("String(getSelection())").strip() or "\0")

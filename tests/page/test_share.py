@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def page(visit: Visitor, servers: Servers) -> Page:
     """A conversation whose thought is folded, and the dialog over it. Printing is noted instead of done."""
     script(servers.upstream, "<think>secret reasons</think>", "It is **4**.")
-    page = visit(servers.gateway.url, "#/talk?system=Be+brief")
+    page = visit(servers.gateway.url, "#/chats?system=Be+brief")
     page.evaluate("window.print = () => { window.printed = document.documentElement.className; }")
     ask(page, "2+2?")
     complete(page)
@@ -45,7 +45,7 @@ def test_print_has_thoughts_only_on_request(page: Page, wanted: bool) -> None:
     assert ("Thought" in paper) is wanted
     assert "It is 4." in paper
     assert "2+2?" in paper
-    for control in ("Copy answer", "Ask again", "Send", "Share or print", "Fold this thought"):
+    for control in ("Copy answer", "Regenerate", "Send", "Share or print", "Fold this thought"):
         assert control not in paper
     expect(page.locator(".bottom")).to_be_hidden()
     expect(page.locator(".actions").first).to_be_hidden()

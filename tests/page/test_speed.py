@@ -157,7 +157,7 @@ def test_a_conversation_of_500_turns_scrolls_and_is_typed_in_smoothly(visit: Vis
                     {kind: 'thinking', text: sentence.repeat(20), complete: true, seconds: 1},
                     {kind: 'text', text: `Answer **${id}**.\\n\\n` + sentence.repeat(6), words: 3, complete: true}]});
             }
-            sessionStorage.setItem('asides.talk', JSON.stringify(turns));
+            sessionStorage.setItem('asides.chats', JSON.stringify(turns));
         }""",
         SENTENCE,
     )

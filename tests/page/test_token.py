@@ -27,13 +27,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 def test_the_printed_address_reads(visit: Visitor, servers: Servers) -> None:
     """Its token is neither in the address that is shown nor where a script reads it, and a reload still reads."""
-    page = visit(servers.gateway.url, "#/talk")
+    page = visit(servers.gateway.url, "#/chats")
     ask(page, "2+2?")
     complete(page)
-    assert page.url.startswith(f"{servers.gateway.url}/#/talk")
+    assert page.url.startswith(f"{servers.gateway.url}/#/chats")
     assert page.evaluate("document.cookie") == ""
     eventually(lambda: page.evaluate(KEPT), "history does not have it")  # it is written a moment after the reply
-    page.goto(f"{servers.gateway.url}/#/read")
+    page.goto(f"{servers.gateway.url}/#/history")
     expect(page.get_by_text("2+2?").first).to_be_visible()
     page.reload()
     expect(page.get_by_text("2+2?").first).to_be_visible()
@@ -42,11 +42,11 @@ def test_the_printed_address_reads(visit: Visitor, servers: Servers) -> None:
 def test_the_page_sends_through_a_proxy_that_says_nothing(visit: Visitor, servers: Servers, tmp_path: Path) -> None:
     """nginx with nothing but `proxy_pass` calls the gateway by another name than the browser calls nginx."""
     with nginx(servers.gateway, tmp_path) as url:
-        page = visit(url, f"?token={servers.gateway.token}#/talk", let_in=False)
+        page = visit(url, f"?token={servers.gateway.token}#/chats", let_in=False)
         ask(page, "Through nginx?")
         complete(page)
         eventually(lambda: page.evaluate(KEPT), "history does not have it")
-        page.goto(f"{url}/#/read")
+        page.goto(f"{url}/#/history")
         expect(page.get_by_text("Through nginx?").first).to_be_visible()
 
 
@@ -55,6 +55,6 @@ def test_another_address_says_which_to_open(visit: Visitor, servers: Servers, vi
     """It talks to models all the same."""
     page = visit(servers.gateway.url, f"#/{view}", let_in=False, refused=True)
     expect(page.get_by_role("heading", name="Open the printed address")).to_be_visible()
-    page.goto(f"{servers.gateway.url}/#/talk")
+    page.goto(f"{servers.gateway.url}/#/chats")
     ask(page, "2+2?")
     complete(page)

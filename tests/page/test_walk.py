@@ -137,7 +137,7 @@ def _kind(address: str) -> str:
 
 
 def _talked(visit: Visitor, servers: Servers) -> Page:
-    page = visit(servers.gateway.url, "#/talk", key=OPERATOR)
+    page = visit(servers.gateway.url, "#/chats", key=OPERATOR)
     ask(page, "2+2?")
     complete(page)
     return page
@@ -163,7 +163,7 @@ def test_every_link_of_every_view_can_be_followed(visit: Visitor, filled: Server
     # It was everywhere: each view, each kind of page in it, and more than one of those that differ by their data.
     kinds = {_kind(address) for address in seen if isinstance(address, str)}
     assert {f"#/{view}?" for view in VIEWS} <= kinds
-    assert {"#/read/conversations?", "#/read/reply?", "#/read/conversation?", "#/inside/request?"} <= kinds
+    assert {"#/history/conversations?", "#/history/reply?", "#/history/conversation?", "#/inspect/request?"} <= kinds
     assert len([address for address in seen if isinstance(address, str) and "/reply/" in address]) >= 8
 
 
@@ -220,7 +220,7 @@ def test_a_thought_without_an_answer_is_open_in_what_was_kept(
     visit: Visitor, filled: Servers, written: str, badges: list[str]
 ) -> None:
     """Here it is known whether the model closed it."""
-    page = visit(filled.gateway.url, "#/read", key=OPERATOR)
+    page = visit(filled.gateway.url, "#/history", key=OPERATOR)
     page.locator(".card-link", has_text=f"What is written: {written}").click()
     expect(page.locator(".thought-text")).to_be_visible()
     expect(page.locator(".thought .badge")).to_have_text(badges)
@@ -228,17 +228,17 @@ def test_a_thought_without_an_answer_is_open_in_what_was_kept(
 
 
 def test_a_view_that_fails_says_so_and_the_others_go_on(visit: Visitor, filled: Servers) -> None:
-    page = visit(filled.gateway.url, "#/talk", key=OPERATOR, complaints=True)
+    page = visit(filled.gateway.url, "#/chats", key=OPERATOR, complaints=True)
     page.route("**/asides/history?*", lambda route: route.fulfill(json={"replies": [None], "next": None}))
     views = page.get_by_role("navigation", name="Views")
-    views.get_by_role("link", name="Read").click()
+    views.get_by_role("link", name="History").click()
     failed = page.get_by_role("alert")
     expect(failed).to_contain_text("This view has failed.")
-    for name, there in (("Talk", "Your question"), ("Compare", "Your question"), ("Inside", "Raw output of a model")):
+    for name, there in (("Chats", "Your question"), ("Compare", "Your question"), ("Inspect", "Raw output of a model")):
         views.get_by_role("link", name=name).click()
         expect(page.get_by_label(there)).to_be_visible()
         expect(failed).to_have_count(0)
-    views.get_by_role("link", name="Read").click()
+    views.get_by_role("link", name="History").click()
     expect(failed).to_contain_text("This view has failed.")
     page.unroute("**/asides/history?*")
     failed.get_by_role("button", name="Try again").click()
@@ -247,6 +247,6 @@ def test_a_view_that_fails_says_so_and_the_others_go_on(visit: Visitor, filled: 
     page.route("**/asides/history/conversations?*", lambda route: route.fulfill(json={"conversations": [None]}))
     page.get_by_role("link", name="Conversations").click()
     expect(failed).to_contain_text("This view has failed.")
-    views.get_by_role("link", name="Read").click()
+    views.get_by_role("link", name="History").click()
     expect(page.locator(".card-link").first).to_be_visible()
     expect(failed).to_have_count(0)

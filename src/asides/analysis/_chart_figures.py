@@ -43,7 +43,7 @@ DEFINITIONS = (
     ("share", "characters of thinking in those of thinking, answer and calls."),
     ("questions", "question marks that end something, in the thoughts."),
     (
-        "turns of mind",
+        "backtracking",
         "phrases that stop, correct, check or try another way; several in a row in one sentence are one.",
     ),
     ("repetition", "of all runs of 8 words in the thoughts, the share that had occurred before."),
@@ -165,9 +165,9 @@ def _turns(shown: Named) -> ChartFigure:
         Series(name, [summary.per_thousand_words(kind) for kind in KINDS] if summary.thinking else [])
         for name, summary in shown
     ]
-    title, heads = "Turns of mind in 1,000 words", list(KINDS)
+    title, heads = "Backtracking in 1,000 words", list(KINDS)
     lead = "In 1,000 words of thinking."
-    return _figure("Turns of mind", title, lead, charts.stacked(title, heads, rows), heads, rows, "{:.2f}".format)
+    return _figure("Backtracking", title, lead, charts.stacked(title, heads, rows), heads, rows, "{:.2f}".format)
 
 
 def _oddities(shown: Named) -> ChartFigure:

@@ -38,7 +38,7 @@ ENOUGH_WORDS = 20
 STEP_WORDS = 120
 """Words of a step up to which thinking is fully structured."""
 CHECK_WORDS = 200
-"""One question or turn of mind in so many words is full checking."""
+"""One question or backtrack in so many words is full checking."""
 STEADY_TURNS = 3.0
 """Turns in a hundred words up to which thinking is fully steady."""
 RESTLESS_TURNS = 10.0
@@ -87,9 +87,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     questions: int
     """Question marks in the thoughts that end a sentence."""
     turns: int
-    """Turns of mind of every kind: places where the thinking stops, corrects itself, checks, or tries another way."""
+    """Backtracking of every kind: places where the thinking stops, corrects itself, checks, or tries another way."""
     turn_kinds: dict[TurnKind, int]
-    """Turns of mind by kind: `stop`, `correction`, `check` and `alternative`, 0 included."""
+    """Backtracking by kind: `stop`, `correction`, `check` and `alternative`, 0 included."""
     repetition: float
     """How much of the thinking repeats itself, from 0 to 1: of its runs of 8 words, the share that occurred before."""
     loop: Loop | None

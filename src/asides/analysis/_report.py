@@ -66,7 +66,7 @@ def _tiles(whole: Summary) -> str:
         ("that think", percent(whole.fraction("thinking"))),
         ("words of thinking, median", median(whole, "thinking_words")),
         ("thinking in all that was written", percent(whole.share)),
-        ("turns of mind in 1,000 words", f"{whole.per_thousand_words('turns'):.1f}"),
+        ("backtracking in 1,000 words", f"{whole.per_thousand_words('turns'):.1f}"),
         ("never closed", percent(whole.fraction("unclosed"))),
     ]
     items = "".join(f"<li><strong>{value}</strong><span>{escape(name)}</span></li>" for name, value in tiles)
@@ -78,11 +78,11 @@ def _groups_table(largest: Sequence[tuple[str, Summary]], whole: Summary) -> str
         ("replies", lambda summary: f"{summary.replies:,}"),
         ("think", lambda summary: percent(summary.fraction("thinking"))),
         ("words, median", lambda summary: median(summary, "thinking_words")),
-        ("nine in ten at most", lambda summary: median(summary, "thinking_words", share=0.9)),
+        ("words, p90", lambda summary: median(summary, "thinking_words", share=0.9)),
         ("share", lambda summary: percent(summary.share)),
         ("steps, median", lambda summary: median(summary, "steps")),
         ("questions in 1,000 words", lambda summary: f"{summary.per_thousand_words('questions'):.1f}"),
-        ("turns in 1,000 words", lambda summary: f"{summary.per_thousand_words('turns'):.1f}"),
+        ("backtracking in 1,000 words", lambda summary: f"{summary.per_thousand_words('turns'):.1f}"),
         ("repetition", lambda summary: percent(summary.mean("repetition"))),
         ("looping", lambda summary: percent(summary.fraction("loop"))),
         ("never closed", lambda summary: percent(summary.fraction("unclosed"))),
@@ -127,7 +127,7 @@ def _heading(chart: ChartFigure) -> str:
 def _chart(chart: ChartFigure) -> str:
     """A chart with its numbers as a table, for those who cannot or would rather not read charts."""
     figures = table("The figures of this chart", ["", *chart.heads], chart.rows)
-    terms = _terms(KINDS.items()) if chart.section == "Turns of mind" else ""
+    terms = _terms(KINDS.items()) if chart.section == "Backtracking" else ""
     return (
         f"<p>{escape(chart.lead)}</p><figure>{chart.svg}"
         f"<details><summary>As a table</summary>{figures}</details></figure>{terms}"

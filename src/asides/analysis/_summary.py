@@ -47,7 +47,7 @@ MEASURES = (
     Measure("blocks", "thoughts"),
     Measure("steps", "steps"),
     Measure("questions", "questions"),
-    Measure("turns", "turns of mind"),
+    Measure("turns", "backtracking"),
     Measure("repetition", "repetition", unit="percent", scale=1000),
     Measure("seconds", "seconds of thinking", unit="seconds", scale=1000),
     Measure("quality_score", "quality score", unit="score", scale=1000),
@@ -109,7 +109,7 @@ class Summary(msgspec.Struct):
     having: dict[str, int] = {}
     """How many replies have any of it, by name: `thinking`, `questions`, `turns`, `loop`, `unclosed` and others."""
     turn_kinds: dict[str, int] = {}
-    """Turns of mind in all replies together, by kind: `stop`, `correction`, `check`, `alternative`."""
+    """Backtracking in all replies together, by kind: `stop`, `correction`, `check`, `alternative`."""
     quality_parts: dict[str, int] = {}
     """The sum of each part of the quality score, in thousandths, over the replies that think."""
     spreads: dict[str, Distribution] = {}

@@ -1,4 +1,4 @@
-"""Turns of mind: where a thought stops, corrects, checks or tries another way. The phrases, by language, and counting.
+"""Backtracking: where a thought stops, corrects, checks or tries another way. The phrases, by language, and counting.
 
 A phrase is a regular expression in lower case. `opening` ones count only where a sentence or clause begins, because in
 the middle of one they mean something else ("the wait", "it is actually so"); `anywhere` ones count wherever they stand.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .jobs import Jobs
 
 DESCRIPTION = """\
-Measures how a model thinks: lengths, steps, questions, turns of mind ("wait",
+Measures how a model thinks: lengths, steps, questions, backtracking ("wait",
 "let me check", in several languages), repetition, loops, and thoughts that
 were never closed. FILE is a model's output as text, or a file of traces with a
 raw output in one of the fields of each: JSON Lines, a JSON array, CSV (these

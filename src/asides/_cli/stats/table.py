@@ -99,7 +99,7 @@ def rows(whole: Summary) -> list[Row]:
     def part(name: str) -> Row:
         return Row(f"  {name}", lambda summary: summary.quality[name], _score, 1.0)
 
-    most = Row("  nine in ten have at most", lambda summary: summary.quantile("thinking_words", 0.9), _number)
+    most = Row("  p90", lambda summary: summary.quantile("thinking_words", 0.9), _number)
     mean = "" if one else " (mean)"
     measured = (("thinking_tokens", "tokens of thinking"), ("seconds", "seconds of thinking"))
     calls = (("drafts", "calls drafted in thinking"), ("calls", "calls"), ("broken_calls", "broken calls"))
@@ -115,7 +115,7 @@ def rows(whole: Summary) -> list[Row]:
         average("blocks", f"thoughts{per}"),
         spread("steps", "steps"),
         rate("questions", "questions"),
-        rate("turns", "turns of mind"),
+        rate("turns", "backtracking"),
         *(rate(kind, f"  {kind}") for kind in KINDS),
         Row("repetition" + mean, lambda summary: summary.mean("repetition"), percent, 1.0),
         having("loop", "looping"),

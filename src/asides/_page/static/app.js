@@ -10,12 +10,12 @@ import { applyScheme, loadSettings, saveSettings, Settings } from "./settings.js
 import { Component, html, render, useCallback, useEffect, useEvent, useRef, useState } from "./ui.js";
 
 const VIEWS = {
-  talk: { name: "Talk", load: () => import("./talk.js") },
-  watch: { name: "Watch", load: () => import("./watch.js") },
-  read: { name: "Read", load: () => import("./read.js") },
+  chats: { name: "Chats", load: () => import("./chats.js") },
+  live: { name: "Live", load: () => import("./live.js") },
+  history: { name: "History", load: () => import("./history.js") },
   compare: { name: "Compare", load: () => import("./compare.js") },
-  figures: { name: "Figures", load: () => import("./figures.js") },
-  inside: { name: "Inside", load: () => import("./inside.js") },
+  stats: { name: "Stats", load: () => import("./stats.js") },
+  inspect: { name: "Inspect", load: () => import("./inspect.js") },
 };
 
 function useRoute() {
@@ -129,7 +129,7 @@ function App() {
   const { about, error, refresh } = useAbout();
   const [settings, setSettings] = useState(loadSettings);
   const [showSettings, setShowSettings] = useState(false);
-  const name = Object.hasOwn(VIEWS, route.view) ? route.view : "talk";
+  const name = Object.hasOwn(VIEWS, route.view) ? route.view : "chats";
   const { View, error: unloaded } = useView(name);
   useShortcuts();
   useEffect(() => applyScheme(settings.scheme), [settings.scheme]);
@@ -144,7 +144,7 @@ function App() {
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>
       Skip to the content</a>
     <header class="top">
-      <a class="brand" href="#/talk"><img src="asides/page/icon.svg" alt="" width="24" height="24" /> asides</a>
+      <a class="brand" href="#/chats"><img src="asides/page/icon.svg" alt="" width="24" height="24" /> asides</a>
       <nav aria-label="Views">
         ${Object.entries(VIEWS).map(
           ([each, { name: title }]) => html`<a key=${each} href="#/${each}" aria-current=${each === name ? "page" : undefined}>
@@ -177,4 +177,4 @@ applyScheme(loadSettings().scheme);
 const place = document.getElementById("app");
 place.replaceChildren();
 render(html`<${App} />`, place);
-if (!location.hash) go("talk", {}, true);
+if (!location.hash) go("chats", {}, true);

@@ -4,7 +4,7 @@
 
 import { getJSON } from "./api.js";
 import { ask, newQuestion, newReply } from "./conversation.js";
-import { CopyButton, countWords, LookInside, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { CopyButton, countWords, InspectLink, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { Ending, Loading, Numbers, Select, useGrowing, useLoaded, Waiting } from "./loading.js";
 import { go } from "./route.js";
 import { html, useEffect, useEvent, useRef, useState } from "./ui.js";
@@ -50,7 +50,7 @@ function Column({ reply, settings, onAgain }) {
     html`<p class="actions">
       <${Ending} reply=${reply} />
       ${reply.parts.length > 0 && html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(reply.parts, false)} />`}
-      <${LookInside} id=${reply.request} />
+      <${InspectLink} id=${reply.request} />
     </p>`}
   </section>`;
 }
@@ -91,14 +91,14 @@ export default function Compare({ route: { query }, settings }) {
     if (wanted && (settings.send !== "ctrl" || event.ctrlKey || event.metaKey)) send(event);
   };
   return html`<div class="compare">
-    <h1>Compare two models</h1>
+    <h1>Compare</h1>
     <${Loading} state=${listed} />
     ${listed.found && !models.length && html`<${Message} tone="warn">The gateway's upstreams list no model.<//>`}
     <form onSubmit=${send}>
       <div class="filters row">
         <${Select} label="Compare" value=${chosen.a} values=${models} onChange=${field("a")} />
         <${Select} label="with" value=${chosen.b} values=${models} onChange=${field("b")} />
-        <${Select} label="Effort" value=${chosen.effort} values=${["none", "low", "medium", "high"]} all="as the models do" onChange=${field("effort")} />
+        <${Select} label="Effort" value=${chosen.effort} values=${["none", "low", "medium", "high"]} all="default" onChange=${field("effort")} />
       </div>
       <textarea rows="2" data-question aria-label="Your question" placeholder="Ask both the same" value=${text}
         onInput=${(event) => setText(event.target.value)} onBlur=${() => choose({})} onKeyDown=${pressed}></textarea>

@@ -147,7 +147,7 @@ export function Composer(props) {
           ${listed.map((each) => html`<option key=${each.id} value=${each.id}>${each.id}</option>`)}
         </select>
         <select aria-label="Effort" value=${effort} onChange=${(event) => choose({ effort: event.target.value })}>
-          <option value="">${efforts.includes(SWITCH[0]) ? "thinking" : "effort"}: usual</option>
+          <option value="">${efforts.includes(SWITCH[0]) ? "thinking" : "effort"}: default</option>
           ${efforts.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
         </select>
         <button type="button" class="plain" aria-haspopup="dialog" title="System prompt and tools" onClick=${() => setOptions(true)}>

@@ -6,7 +6,7 @@
 import { ApiError, stream } from "./api.js";
 import { announce, count, countWords, seconds, unansweredThought } from "./parts.js";
 
-const PLACE = "asides.talk";
+const PLACE = "asides.chats";
 let lastId = 0;
 
 export const newQuestion = (text, images = []) => ({ id: ++lastId, role: "user", text, images });
@@ -71,7 +71,7 @@ export async function ask(reply, { turns, system, tools, signal }) {
     const events = stream("v1/chat/completions", {
       body,
       signal,
-      // Thoughts in this field, whatever the gateway's usual one is; and kept for "look inside".
+      // Thoughts in this field, whatever the gateway's usual one is; and kept for Inspect.
       headers: { "x-asides-inspect": "1", "x-asides-reasoning": "reasoning_content" },
       onResponse: (response) => (reply.request = response.headers.get("x-request-id")),
     });

@@ -187,7 +187,7 @@ export function CopyButton({ text, label = "Copy" }) {
   return html`<button type="button" class="plain" onClick=${copy}>${done || label}</button>`;
 }
 
-export const LookInside = ({ id }) => id && html`<a class="plain-link" href=${address(`inside/request/${encodeURIComponent(id)}`)}>Look inside</a>`;
+export const InspectLink = ({ id }) => id && html`<a class="plain-link" href=${address(`inspect/request/${encodeURIComponent(id)}`)}>Inspect</a>`;
 
 // What happened, and what can be done about it.
 export function Message({ tone = "info", title, children, action, onAction }) {

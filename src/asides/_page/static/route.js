@@ -9,17 +9,20 @@ function decoded(step) {
   }
 }
 
-// {view, path, query} of an address such as #/read/reply/ID?search=x; `..` would lead to another path of the API
+// Names that views had before, so that links which people sent one another still open.
+const FORMER = { talk: "chats", watch: "live", read: "history", figures: "stats", inside: "inspect" };
+
+// {view, path, query} of an address such as #/history/reply/ID?search=x; `..` would lead to another path of the API
 export function readRoute() {
   const [way, ...query] = location.hash.replace(/^#\/?/, "").split("?");
   const [view, ...path] = way.split("/").map(decoded).filter((step) => !/^\.\.?$/.test(step));
-  return { view: view || "talk", path, query: new URLSearchParams(query.join("?")) };
+  return { view: FORMER[view] ?? (view || "chats"), path, query: new URLSearchParams(query.join("?")) };
 }
 
 // Only what says something, as parameters of a request or an address.
 export const parameters = (values) => String(new URLSearchParams(Object.entries(values).filter(([, value]) => value)));
 
-// The address of a view: `to` as "read/reply/ID", and what of `query` is not empty.
+// The address of a view: `to` as "history/reply/ID", and what of `query` is not empty.
 export function address(to, query = {}) {
   const kept = parameters(query);
   return `#/${to}${kept && `?${kept}`}`;

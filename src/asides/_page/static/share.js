@@ -23,7 +23,7 @@ function print(withThoughts) {
 export function Share({ turns, choices, onClose }) {
   const [withThoughts, setWith] = useState(false);
   const question = turns.find((turn) => turn.role === "user")?.text ?? "";
-  const link = () => new URL(address("talk", { ...choices, question }), location.href).href;
+  const link = () => new URL(address("chats", { ...choices, question }), location.href).href;
   return html`
     <${Dialog} label="Share or print" onClose=${onClose}>
       <h2>Share or print</h2>

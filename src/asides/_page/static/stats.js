@@ -1,4 +1,4 @@
-// Figures of what history keeps: the tables and charts of `asides stats`, by model and over time.
+// Stats: what history keeps, in figures: the tables and charts of `asides stats`, by model and over time.
 
 import { getJSON } from "./api.js";
 import { chartFragment } from "./markdown.js";
@@ -16,10 +16,10 @@ const COLUMNS = [
   ["replies", "replies", whole],
   ["think", "think", percent],
   ["words, median", "words_median", whole],
-  ["nine in ten at most", "words_p90", whole],
+  ["words, p90", "words_p90", whole],
   ["seconds, median", "seconds_median", tenth],
   ["share", "share", percent],
-  ["turns in 1,000 words", "turns_per_1000", tenth],
+  ["backtracking per 1,000 words", "turns_per_1000", tenth],
   ["repetition", "repetition", percent],
   ["looping", "loop", percent],
   ["never closed", "unclosed", percent],
@@ -57,12 +57,12 @@ function Open({ route, about }) {
   const query = parameters(chosen);
   const known = useLoaded((signal) => getJSON("asides/history/filters", { signal }), []);
   const state = useLoaded((signal) => getJSON(`asides/figures?${query}`, { signal }), [query]);
-  const choose = (name) => (value) => go("figures", { ...chosen, [name]: value });
+  const choose = (name) => (value) => go("stats", { ...chosen, [name]: value });
   return html`<div class="filters row">
       <${Select} label="Model" all="every model" value=${chosen.model} values=${known.found?.models ?? []} onChange=${choose("model")} />
       <${DateField} label="Since" value=${chosen.since} onChange=${choose("since")} />
       <${DateField} label="Before" value=${chosen.until} onChange=${choose("until")} />
-      ${query && html`<button type="button" class="plain" onClick=${() => go("figures")}>Show everything</button>`}
+      ${query && html`<button type="button" class="plain" onClick=${() => go("stats")}>Show everything</button>`}
     </div>
     <${Loading} state=${state} />
     ${state.found &&
@@ -71,6 +71,6 @@ function Open({ route, about }) {
       : html`<p class="nothing muted">${query ? "Nothing that was kept fits." : "Nothing has been kept yet."}</p>`)}`;
 }
 
-export default function Figures({ route, about }) {
-  return html`<div class="figures-view"><h1>How it thinks</h1>${closed(about) ?? html`<${Open} route=${route} about=${about} />`}</div>`;
+export default function Stats({ route, about }) {
+  return html`<div class="stats"><h1>Stats</h1>${closed(about) ?? html`<${Open} route=${route} about=${about} />`}</div>`;
 }

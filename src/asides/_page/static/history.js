@@ -1,5 +1,5 @@
-// Read: what history keeps: search, filters, conversations with their thoughts in place, exports, deleting. All of it stands
-// in the address: #/read?search=…&model=…, #/read/reply/ID, #/read/conversation/ID.
+// History: what history keeps: search, filters, conversations with their thoughts in place, exports, deleting. All of it stands
+// in the address: #/history?search=…&model=…, #/history/reply/ID, #/history/conversation/ID.
 
 import { getJSON, saveFrom } from "./api.js";
 import { visible } from "./markdown.js";
@@ -143,13 +143,13 @@ function Filters({ chosen, search, known = {}, choose }) {
     <div class="filters row">
       ${select("model", "Model", "every model", known.models)} ${select("source", "From", "every source", known.sources)}
       ${select("client", "Client", "every client", known.clients)} ${date("since", "Since")} ${date("until", "Before")}
-      ${(search || Object.values(chosen).some(Boolean)) && html`<button type="button" class="plain" onClick=${() => go("read")}>Show everything</button>`}
+      ${(search || Object.values(chosen).some(Boolean)) && html`<button type="button" class="plain" onClick=${() => go("history")}>Show everything</button>`}
     </div></form>`;
 }
 
 // A kept reply in a list; of a search, with the places where it was found.
 function Listed({ reply, hits, names, search }) {
-  return html`<${Card} href=${address(`read/reply/${reply.id}`, { search })} title=${reply.model}
+  return html`<${Card} href=${address(`history/reply/${reply.id}`, { search })} title=${reply.model}
     small=${facts(moment(reply.time), reply.source !== "gateway" && reply.source, clientName(names, reply.client), count(reply.thoughts, "thought"), reply.seconds != null && seconds(reply.seconds))}>
     <${Excerpt} kind="asked" text=${reply.question} />
     ${hits?.map(
@@ -180,13 +180,13 @@ function List({ route }) {
   const names = labels.found?.names;
   const state = usePages(conversations ? "asides/history/conversations" : "asides/history", { ...chosen, search });
   const { all, next, more, problem } = state;
-  const choose = (changes) => go(conversations && !changes.search ? "read/conversations" : "read", { ...chosen, search, ...changes });
+  const choose = (changes) => go(conversations && !changes.search ? "history/conversations" : "history", { ...chosen, search, ...changes });
   const listed = all.flatMap((page) => page.replies ?? page.conversations);
   const hits = all[0]?.hits;
   const amount = conversations ? count(listed.length, "conversation") : replies(listed.length);
   const tab = (to, title, current) => html`<a href=${address(to, chosen)} aria-current=${current ? "page" : undefined}>${title}</a>`;
   return html`<h1>History</h1>
-    <nav class="tabs" aria-label="What is listed">${tab("read", "Replies", !conversations)} ${tab("read/conversations", "Conversations", conversations)}</nav>
+    <nav class="tabs" aria-label="What is listed">${tab("history", "Replies", !conversations)} ${tab("history/conversations", "Conversations", conversations)}</nav>
     <${Filters} chosen=${chosen} search=${search} known=${labels.found} choose=${choose} />
     <${Loading} state=${state} />
     ${listed.length > 0 &&
@@ -198,7 +198,7 @@ function List({ route }) {
     <ul class="cards" aria-busy=${Boolean(state.loading)}>
       ${listed.map((each) =>
         conversations
-          ? html`<${Card} key=${each.id} href=${address(`read/conversation/${each.id}`)} title=${each.model}
+          ? html`<${Card} key=${each.id} href=${address(`history/conversation/${each.id}`)} title=${each.model}
               small=${facts(replies(each.replies), moment(each.last), clientName(names, each.client))}><${Excerpt} kind="asked" text=${each.question} /><//>`
           : html`<${Listed} key=${each.id} reply=${each} names=${names} search=${search} hits=${hits?.filter((hit) => hit.reply === each.id)} />`,
       )}
@@ -235,18 +235,18 @@ function Opened({ kind, id, search, settings }) {
   const found = state.found;
   const body = useRef();
   useMarks(body, search, found);
-  return html`<p class="small"><a href=${address("read", { search })}>History</a>
-      ${found?.conversation && html` <span class="muted">/</span> <a href=${address(`read/conversation/${found.conversation}`, { search })}>its conversation</a>`}</p>
+  return html`<p class="small"><a href=${address("history", { search })}>History</a>
+      ${found?.conversation && html` <span class="muted">/</span> <a href=${address(`history/conversation/${found.conversation}`, { search })}>its conversation</a>`}</p>
     <${Loading} state=${state} />
     ${found &&
-    html`<div class="row"><h1 class="grow">${visible(found.model || "A reply")}</h1><${Keeping} filters=${{ [kind]: id }} onDone=${() => go("read")} /></div>
+    html`<div class="row"><h1 class="grow">${visible(found.model || "A reply")}</h1><${Keeping} filters=${{ [kind]: id }} onDone=${() => go("history")} /></div>
       ${found.truncated && html`<${Message} tone="warn">This conversation is longer; its first ${replies(found.replies.length)} are shown.<//>`}
       <div ref=${body} class="kept-body">
         ${(found.replies ?? [found]).map((reply) => html`<${Kept} key=${reply.id} reply=${reply} settings=${wordsOf(search).length ? { ...settings, fold: "open" } : settings} />`)}
       </div>`}`;
 }
 
-export default function Read({ route, about, settings }) {
+export default function History({ route, about, settings }) {
   const [kind, id] = route.path;
   const none = closed(about);
   if (none) return html`<h1>History</h1>${none}`;

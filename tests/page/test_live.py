@@ -53,7 +53,7 @@ def asking(servers: Servers, question: str, key: str = FIRST, id: str = "", **mo
     thread.join()
 
 
-def watching(visit: Visitor, servers: Servers, key: str = FIRST, fragment: str = "#/watch", **options: Any) -> Page:
+def watching(visit: Visitor, servers: Servers, key: str = FIRST, fragment: str = "#/live", **options: Any) -> Page:
     """The view, connected."""
     page = visit(servers.gateway.url, fragment, key=key, **options)
     expect(page.get_by_text("as it comes")).to_be_visible()
@@ -79,7 +79,7 @@ def test_thoughts_are_seen_while_they_come(visit: Visitor, watched: Servers) -> 
     expect(article.locator(".answer")).to_have_text("It is 4.")
     expect(article.locator(".badge")).to_have_count(0)
     expect(article.locator(".thought-text")).not_to_be_visible()
-    article.get_by_role("link", name="Look inside").click()
+    article.get_by_role("link", name="Inspect").click()
     expect(page.locator("pre.raw .marker").first).to_have_text("<think>")
 
 
@@ -98,7 +98,7 @@ def test_a_key_sees_its_own_and_an_operator_everything(visit: Visitor, watched: 
     expect(other.get_by_role("article")).to_have_count(1)
     expect(other.get_by_role("article")).to_contain_text("of the second")
     # Nor can it be looked into.
-    address = own.get_by_role("link", name="Look inside").get_attribute("href")
+    address = own.get_by_role("link", name="Inspect").get_attribute("href")
     stranger = visit(watched.gateway.url, str(address), key=SECOND, complaints=True)
     expect(stranger.get_by_text("for the key that sent them")).to_be_visible()
     assert "of the first" not in stranger.content()
@@ -141,7 +141,7 @@ def test_pausing_holds_the_list_and_loses_nothing(visit: Visitor, watched: Serve
 
 
 def test_one_model_alone_by_the_address(visit: Visitor, watched: Servers) -> None:
-    page = watching(visit, watched, fragment="#/watch?model=other")
+    page = watching(visit, watched, fragment="#/live?model=other")
     expect(page.locator(".nothing")).to_contain_text("for this model")
     with asking(watched, "to m"):
         pass
@@ -151,7 +151,7 @@ def test_one_model_alone_by_the_address(visit: Visitor, watched: Servers) -> Non
     expect(page.get_by_role("article")).to_contain_text("to the other")
     page.get_by_role("combobox", name="Model").select_option("")
     expect(page.get_by_role("article")).to_have_count(2)
-    assert page.evaluate("location.hash") == "#/watch"
+    assert page.evaluate("location.hash") == "#/live"
 
 
 def test_a_request_that_runs_already_is_there(visit: Visitor, watched: Servers) -> None:
@@ -192,8 +192,8 @@ def test_why_a_reply_failed_is_shown(visit: Visitor, watched: Servers) -> None:
             pass
         expect(latest).to_contain_text(f"refused as {kind}")
         expect(latest.locator(".message.error")).to_contain_text("It failed. out of memory")
-        latest.get_by_role("link", name="Look inside").click()
-        expect(page.locator(".inside").get_by_role("alert")).to_contain_text("It failed. out of memory")
+        latest.get_by_role("link", name="Inspect").click()
+        expect(page.locator(".inspect").get_by_role("alert")).to_contain_text("It failed. out of memory")
         page.go_back()
         expect(page.get_by_text("as it comes")).to_be_visible()
     script(watched.upstream, "<think>as far as", Close(), reason=None)
@@ -232,13 +232,13 @@ def test_what_was_seen_stays_and_the_rest_the_gateway_holds(visit: Visitor) -> N
         script(servers.upstream, "<think>half", gate, " whole</think>", "Two.")
         with asking(servers, "while it was watched"):
             expect(articles.first.locator(".thought-text")).to_have_text("half")
-            page.get_by_role("link", name="Talk").click()
+            page.get_by_role("link", name="Chats").click()
             page.get_by_label("Your question").wait_for()
             gate.open()
         servers.upstream.say("<think>unseen</think>Three.")
         with asking(servers, "while nobody watched"):
             pass
-        page.get_by_role("link", name="Watch").click()
+        page.get_by_role("link", name="Live").click()
         expect(articles.locator(".asked")).to_have_text(
             ["while nobody watched", "while it was watched", "before anybody watched"]
         )
@@ -252,8 +252,8 @@ def test_what_was_seen_stays_and_the_rest_the_gateway_holds(visit: Visitor) -> N
         expect(articles).to_have_count(3)
         # Another key sees nothing of it, also in the same tab.
         page.evaluate("key => sessionStorage.setItem('asides.key', key)", SECOND)
-        page.get_by_role("link", name="Talk").click()
-        page.get_by_role("link", name="Watch").click()
+        page.get_by_role("link", name="Chats").click()
+        page.get_by_role("link", name="Live").click()
         expect(page.locator(".nothing")).to_contain_text("Nothing has come yet")
         assert "before anybody watched" not in page.content()
 
@@ -302,8 +302,8 @@ def test_a_lost_connection_is_told_and_comes_back(visit: Visitor) -> None:
 
 
 def test_where_it_is_off_it_says_which_line_turns_it_on(visit: Visitor, recorded: Gateway) -> None:
-    page = visit(recorded.url, "#/watch")
-    expect(page.get_by_role("heading", name="Watching is off")).to_be_visible()
+    page = visit(recorded.url, "#/live")
+    expect(page.get_by_role("heading", name="Live is off")).to_be_visible()
     expect(page.locator("pre")).to_have_text("page: {watch: own}")
 
 
@@ -336,6 +336,6 @@ def test_it_fits(
     with asking(watched, "What is 2+2?", OPERATOR):
         expect(page.locator(".thought-text")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        photograph(page, "watch")
+        photograph(page, "live")
         gate.open()
     expect(page.locator(".answer")).to_be_visible()

@@ -1,11 +1,11 @@
-// Watch: what clients send through this gateway, live, with the thoughts as they come.
+// Live: what clients send through this gateway, live, with the thoughts as they come.
 //
 // `Traffic` takes the events of GET asides/traffic and holds the MOST last requests, and those that run. It outlives the view;
 // what it has not seen, the gateway holds. Drawing rests between pieces, and while the person has paused.
 
 import { ApiError, getJSON, key, stream } from "./api.js";
 import { visible } from "./markdown.js";
-import { announce, count, countWords, LookInside, Message, seconds, Timeline } from "./parts.js";
+import { announce, count, countWords, InspectLink, Message, seconds, Timeline } from "./parts.js";
 import { closed, Excerpt, facts, moment, Select } from "./loading.js";
 import { go } from "./route.js";
 import { html, memo, useEffect, useRef, useState } from "./ui.js";
@@ -140,7 +140,7 @@ const Watched = memo(({ request, settings }) => {
       ${running && html`<span class="badge live"><span class="dot" aria-hidden="true"></span> running</span>`}
       ${warning && html`<span class="badge warn">${warning}</span>`}
       <span class="muted small grow">${facts(name || client?.slice(0, 8), agent, dialect, moment(time), !running && summary.seconds != null && seconds(summary.seconds), usage?.output_tokens && count(usage.output_tokens, "token"))}</span>
-      <${LookInside} id=${id} />
+      <${InspectLink} id=${id} />
     </header>
     <${Excerpt} kind="asked" text=${summary.question} />
     ${summary.error && html`<p class="message error"><span><strong>It failed.</strong> ${visible(summary.error)}</span></p>`}
@@ -152,7 +152,7 @@ const Watched = memo(({ request, settings }) => {
   </article>`;
 });
 
-function Live({ route, about, settings }) {
+function Requests({ route, about, settings }) {
   const [paused, setPaused] = useState(false);
   const { open, error } = useTraffic(paused);
   const model = route.query.get("model") ?? "";
@@ -162,9 +162,9 @@ function Live({ route, about, settings }) {
   const models = [...new Set(list.current.map(({ request }) => request.summary.model))].sort();
   const shown = list.current.filter(({ request }) => !model || request.summary.model === model);
   const pause = () => (setPaused(!paused), announce(paused ? "Goes on" : "Paused"));
-  return html`<h1>Watch</h1>
+  return html`<h1>Live</h1>
     <div class="filters row">
-      <${Select} label="Model" all="every model" value=${model} values=${models} onChange=${(value) => go("watch", { model: value }, true)} />
+      <${Select} label="Model" all="every model" value=${model} values=${models} onChange=${(value) => go("live", { model: value }, true)} />
       <button type="button" aria-pressed=${paused} onClick=${pause}>${paused ? "Go on" : "Pause"}</button>
       <span class="muted small" role="status">${open ? html`<span class="dot" aria-hidden="true"></span> ${about.keys && (about.watch !== "all" || !about.operator) ? "What is asked with this key" : "Everything that passes this gateway"}, as it comes` : !error && "Connecting…"}
         ${paused && "; paused, and nothing is lost"}</span>
@@ -175,12 +175,12 @@ function Live({ route, about, settings }) {
     <div class="cards">${shown.map(({ request, version }) => html`<${Watched} key=${keyOf(request.summary)} request=${request} version=${version} settings=${settings} />`)}</div>`;
 }
 
-export default function Watch({ route, about, settings }) {
+export default function Live({ route, about, settings }) {
   const none = closed(about, false);
-  if (!none && about.watch !== "off") return html`<${Live} route=${route} about=${about} settings=${settings} />`;
-  return html`<h1>Watch</h1>
+  if (!none && about.watch !== "off") return html`<${Requests} route=${route} about=${about} settings=${settings} />`;
+  return html`<h1>Live</h1>
     ${none ??
-    html`<section class="card"><h2>Watching is off</h2>
+    html`<section class="card"><h2>Live is off</h2>
       <p>This view shows, live, what clients send through the gateway and what models think about it. One line of the gateway's configuration turns it on:</p>
       <pre tabindex="0">page: {watch: own}</pre>
       <p class="muted small">With <code>own</code> a key watches its own requests; with <code>all</code> an operator's key watches everything.</p></section>`}`;

@@ -1,4 +1,4 @@
-"""Talk: a question, the thought while it comes, the answer, and what can be done with them."""
+"""Chats: a question, the thought while it comes, the answer, and what can be done with them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_thought_without_an_answer_stays_open_and_it_is_said(visit: Visitor, s
     expect(thought(page).locator(".badge")).to_have_count(0)
     # As long as there is none: it folds for the next answer as any other.
     script(servers.upstream, "<think>Again.</think>", "It is 4.")
-    page.get_by_role("button", name="Ask again").click()
+    page.get_by_role("button", name="Regenerate").click()
     expect(page.locator(".answer")).to_have_text("It is 4.")
     expect(heading(page)).to_have_attribute("aria-expanded", "false")
     expect(page.get_by_text("It ended without an answer.")).to_have_count(0)
@@ -335,7 +335,7 @@ def test_model_effort_and_system_prompt_are_sent_and_stand_in_the_address(visit:
     page.get_by_role("button", name="Prompt, tools").click()
     page.get_by_label("System prompt", exact=True).fill("Be brief & kind.")
     page.get_by_role("button", name="Use these").click()
-    expect(page).to_have_url(re.compile(r"#/talk\?model=recorded-gpt-oss&effort=high&system=Be\+brief"))
+    expect(page).to_have_url(re.compile(r"#/chats\?model=recorded-gpt-oss&effort=high&system=Be\+brief"))
     with page.expect_request("**/v1/chat/completions") as asked:
         ask(page, "What is 17 times 23?")
     body = asked.value.post_data_json
@@ -439,7 +439,7 @@ def test_a_question_can_be_edited_and_asked_again(visit: Visitor, servers: Serve
     script(servers.upstream, "<think>hm</think>Another answer.")
     page.get_by_role("button", name="Edit").first.click()
     page.get_by_role("textbox", name="Your question").first.fill("three?")
-    page.get_by_role("button", name="Ask again").first.click()
+    page.get_by_role("button", name="Send again").first.click()
     expect(page.locator(".answer")).to_have_text(["Another answer."])
     expect(page.locator(".bubble")).to_have_text(["three?"])
     assert [message["content"] for message in servers.upstream.question().body["messages"]] == ["three?"]
@@ -451,7 +451,7 @@ def test_an_answer_can_be_asked_for_again(visit: Visitor, servers: Servers) -> N
     expect(page.locator(".answer")).to_have_text("It is 4.")
     complete(page)
     servers.upstream.say("It is four.")
-    page.locator(".turn.reply").get_by_role("button", name="Ask again").click()
+    page.locator(".turn.reply").get_by_role("button", name="Regenerate").click()
     expect(page.locator(".answer")).to_have_text("It is four.")
     expect(page.locator(".turn.reply")).to_have_count(1)
 
@@ -670,20 +670,20 @@ def test_a_conversation_survives_a_reload_and_a_new_one_begins_empty(visit: Visi
 def test_a_reply_goes_on_while_another_view_is_open(visit: Visitor, servers: Servers) -> None:
     gate = Gate()
     script(servers.upstream, "<think>one", gate, " two</think>", "Done.")
-    page = visit(servers.gateway.url, "#/talk")
+    page = visit(servers.gateway.url, "#/chats")
     page.get_by_label("Effort").select_option("high")
     ask(page, "2+2?")
     expect(thought(page)).to_contain_text("one")
     views = page.get_by_role("navigation", name="Views")
-    views.get_by_role("link", name="Inside").click()
-    expect(page.locator(".talk")).to_have_count(0)
-    views.get_by_role("link", name="Talk").click()
+    views.get_by_role("link", name="Inspect").click()
+    expect(page.locator(".chats")).to_have_count(0)
+    views.get_by_role("link", name="Chats").click()
     expect(heading(page)).to_contain_text("Thinking")
     expect(page.get_by_label("Effort")).to_have_value("high")
-    views.get_by_role("link", name="Inside").click()
+    views.get_by_role("link", name="Inspect").click()
     gate.open()
-    until(page, "sessionStorage.getItem('asides.talk').includes('Done.')")
-    views.get_by_role("link", name="Talk").click()
+    until(page, "sessionStorage.getItem('asides.chats').includes('Done.')")
+    views.get_by_role("link", name="Chats").click()
     expect(page.locator(".answer")).to_have_text("Done.")
     complete(page)
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()

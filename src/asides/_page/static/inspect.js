@@ -1,5 +1,5 @@
-// Inside: what a model wrote, with markers in colour, the places of parts and notices, which format and why, and what became of
-// earlier thoughts. Of a request (#/inside/request/ID), or of pasted output.
+// Inspect: what a model wrote, with markers in colour, the places of parts and notices, which format and why, and what became of
+// earlier thoughts. Of a request (#/inspect/request/ID), or of pasted output.
 
 import { getJSON } from "./api.js";
 import { visible } from "./markdown.js";
@@ -9,7 +9,7 @@ import { address, go } from "./route.js";
 import { Template } from "./template.js";
 import { html, memo, useCallback, useEffect, useMemo, useRef, useState } from "./ui.js";
 
-const PLACE = "asides.inside";
+const PLACE = "asides.inspect";
 const NAMES = { thinking: "Thought", text: "Answer", tool_call: "Call", marker: "Marker", beyond: "Beyond the turn" };
 const ENDS = {
   stop: "The model ended its turn.",
@@ -117,7 +117,7 @@ function Paste({ query }) {
     const given = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value));
     return { raw: rested, ...(await getJSON("asides/split", { body: { text: rested, ...given }, signal })) };
   }, [rested, ...Object.values(chosen)]);
-  const choose = (changes) => go("inside", { ...chosen, ...changes }, true);
+  const choose = (changes) => go("inspect", { ...chosen, ...changes }, true);
   const write = (given) => {
     setText(given);
     try {
@@ -132,12 +132,12 @@ function Paste({ query }) {
   }, [known.found]);
   const formats = known.found?.formats.filter(({ name }) => name !== "auto") ?? [];
   const found = split.found;
-  return html`<h1>Look inside</h1>
-    <p class="muted">Paste what a model wrote, with its markers, and see it taken apart. It is kept nowhere. Or study a <a href="#/inside/template">chat template</a>.</p>
+  return html`<h1>Inspect</h1>
+    <p class="muted">Paste what a model wrote, with its markers, and see it taken apart. It is kept nowhere. Or study a <a href="#/inspect/template">chat template</a>.</p>
     <div class="filters row">
       <${Select} label="Format" all="auto: by the markers" value=${chosen.format} values=${formats.map(({ name }) => name)} onChange=${(format) => choose({ format })}
         titles=${Object.fromEntries(formats.map(({ name, open, close }) => [name, open ? `${name} · ${open} ${close}` : name]))} />
-      <${Select} label="Starts" all="as the format does" value=${chosen.start} values=${Object.keys(STARTS)} titles=${STARTS} onChange=${(start) => choose({ start })} />
+      <${Select} label="Starts" all="default" value=${chosen.start} values=${Object.keys(STARTS)} titles=${STARTS} onChange=${(start) => choose({ start })} />
       <${Select} label="Whitespace beside markers" all="belongs to markers" value=${chosen.whitespace} values=${["exact"]}
         titles=${{ exact: "belongs to parts" }} onChange=${(whitespace) => choose({ whitespace })} />
     </div>
@@ -158,10 +158,10 @@ function Requests() {
   const requests = state.found?.requests ?? [];
   return html`<h2>Requests</h2>
     ${state.error?.code !== "no_access" && html`<${Loading} state=${state} />`}
-    ${!requests.length && html`<p class="muted">None yet. Ask something in <a href="#/talk">Talk</a>, or send a request with the header${" "}
+    ${!requests.length && html`<p class="muted">None yet. Ask something in <a href="#/chats">Chats</a>, or send a request with the header${" "}
       <code>X-Asides-Inspect: 1</code>; the newest are kept in memory, for the key that sent them.</p>`}
     <ul class="cards">${requests.map(
-      (each) => html`<${Card} key=${each.id} href=${address(`inside/request/${encodeURIComponent(each.id)}`)} title=${each.model}
+      (each) => html`<${Card} key=${each.id} href=${address(`inspect/request/${encodeURIComponent(each.id)}`)} title=${each.model}
         small=${facts(moment(each.time), each.running && "running", each.status >= 400 && `status ${each.status}`)}><${Excerpt} text=${each.question} /><//>`,
     )}</ul>`;
 }
@@ -186,8 +186,8 @@ function Request({ id, settings }) {
   const [number, setNumber] = useState(0);
   const { found, error } = state;
   if (!found || error) {
-    return html`<h1>Look inside</h1><${Loading} state=${state} />
-      ${error?.status === 404 && html`<p>Only the newest requests are kept, in memory, for the key that sent them. <a href="#/inside">Paste raw output instead</a></p>`}`;
+    return html`<h1>Inspect</h1><${Loading} state=${state} />
+      ${error?.status === 404 && html`<p>Only the newest requests are kept, in memory, for the key that sent them. <a href="#/inspect">Paste raw output instead</a></p>`}`;
   }
   const choice = found.choices[number] ?? { parts: [], markers: [], notices: [] };
   const raw = found.raw?.[number];
@@ -196,7 +196,7 @@ function Request({ id, settings }) {
     ...FACTS.filter(([name]) => found[name] != null && found[name] !== "").map(([name, title, write = String]) => [title, write(found[name])]),
     ...usage.map(([name, value]) => [name.replaceAll("_", " "), value.toLocaleString("en")]),
   ];
-  return html`<p class="small"><a href="#/inside">Inside</a> <span class="muted">/ ${visible(found.id)}</span></p>
+  return html`<p class="small"><a href="#/inspect">Inspect</a> <span class="muted">/ ${visible(found.id)}</span></p>
     <h1>${visible(found.model || "A request")}</h1>
     ${found.error && html`<${Message} tone="error" title="It failed.">${visible(String(found.error.message ?? found.error))}<//>`}
     ${found.format && html`<${Verdict} format=${found.format} why=${found.format_source && `Known from: ${found.format_source}.`} choice=${choice} />`}
@@ -216,7 +216,7 @@ function Request({ id, settings }) {
     <p><button type="button" onClick=${state.again}>Load again</button></p>`;
 }
 
-export default function Inside({ route, settings }) {
+export default function Inspect({ route, settings }) {
   const [what, id] = route.path;
-  return html`<div class="inside">${what === "template" ? html`<${Template} />` : what === "request" && id ? html`<${Request} key=${id} id=${id} settings=${settings} />` : html`<${Paste} query=${route.query} />`}</div>`;
+  return html`<div class="inspect">${what === "template" ? html`<${Template} />` : what === "request" && id ? html`<${Request} key=${id} id=${id} settings=${settings} />` : html`<${Paste} query=${route.query} />`}</div>`;
 }

@@ -1,4 +1,4 @@
-"""Read: search inside thoughts and answers, filters, conversations, exports and deleting; each key its own."""
+"""History: search inside thoughts and answers, filters, conversations, exports and deleting; each key its own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def amount(servers: Servers) -> int:
     return len(get(servers.gateway.url, "/asides/history?limit=200", **as_key(OPERATOR)).json()["replies"])
 
 
-def read(visit: Visitor, servers: Servers, fragment: str = "#/read", key: str = FIRST, **options: object) -> Page:
+def read(visit: Visitor, servers: Servers, fragment: str = "#/history", key: str = FIRST, **options: object) -> Page:
     """Open a view with a key that the tab has been given."""
     return visit(servers.gateway.url, fragment, key=key, **options)
 
@@ -108,7 +108,7 @@ def test_search_finds_thoughts_and_answers_and_marks_them(visit: Visitor, kept: 
 
 def test_what_is_typed_at_once_stays(visit: Visitor, kept: Servers) -> None:
     """Into the field as soon as it is there, before anything is listed."""
-    page = read(visit, kept, "#/inside")
+    page = read(visit, kept, "#/inspect")
     page.evaluate(
         """() => new MutationObserver((changes, observer) => {
             const field = document.querySelector('[type=search]');
@@ -117,7 +117,7 @@ def test_what_is_typed_at_once_stays(visit: Visitor, kept: Servers) -> None:
             field.value = 'needle';
         }).observe(document, {childList: true, subtree: true})"""
     )
-    page.goto(f"{kept.gateway.url}/#/read")
+    page.goto(f"{kept.gateway.url}/#/history")
     expect(page.locator(".card-link")).to_have_count(3)
     expect(page.get_by_role("searchbox")).to_have_value("needle")
 
@@ -129,7 +129,7 @@ def test_filters_stand_in_the_address(visit: Visitor, kept: Servers) -> None:
     page.get_by_role("combobox", name="Model").select_option("beta")
     expect(cards).to_have_count(1)
     expect(cards).to_contain_text("And at night?")
-    assert page.evaluate("location.hash") == "#/read?model=beta"
+    assert page.evaluate("location.hash") == "#/history?model=beta"
     page.reload()
     expect(cards).to_have_count(1)
     page.get_by_label("Before").fill("2020-01-01")
@@ -137,7 +137,7 @@ def test_filters_stand_in_the_address(visit: Visitor, kept: Servers) -> None:
     page.get_by_role("button", name="Show everything").click()
     expect(cards).to_have_count(3)
     page.get_by_label("Since").fill("2020-01-01")
-    until(page, "location.hash === '#/read?since=2020-01-01'")
+    until(page, "location.hash === '#/history?since=2020-01-01'")
     expect(cards).to_have_count(3)
 
 
@@ -188,7 +188,7 @@ def test_a_conversation_has_its_thoughts_in_place(visit: Visitor, kept: Servers)
             kept.gateway.url, "/v1/chat/completions", {"model": "talk", "messages": messages}, headers=as_key(SECOND)
         ).raise_for_status()
     eventually(lambda: amount(kept) == before + 2, "history does not have them")
-    page = read(visit, kept, "#/read/conversations", key=SECOND)
+    page = read(visit, kept, "#/history/conversations", key=SECOND)
     card = page.locator(".card-link", has_text="A talk of two turns.")
     expect(card).to_contain_text("2\u00a0replies")
     card.click()
@@ -209,7 +209,7 @@ def test_a_conversation_has_its_thoughts_in_place(visit: Visitor, kept: Servers)
 
 def test_deleting_can_be_thought_over(visit: Visitor, kept: Servers) -> None:
     """What is chosen is named with its number; keeping, or Escape, deletes nothing."""
-    page = read(visit, kept, "#/read?model=alpha")
+    page = read(visit, kept, "#/history?model=alpha")
     page.get_by_role("button", name="Delete these").click()
     expect(page.get_by_role("dialog")).to_contain_text("2 replies with 2 thoughts: model alpha.")
     page.get_by_role("button", name="Keep").click()
@@ -227,7 +227,7 @@ def test_deleting_can_be_thought_over(visit: Visitor, kept: Servers) -> None:
 
 def test_deleting_all_means_all_of_this_key(visit: Visitor, kept: Servers) -> None:
     keep(kept, [(SECOND, "gone", "Shall it go?", "<think>yes</think>It may.")])
-    page = read(visit, kept, "#/read?model=gone", key=SECOND)
+    page = read(visit, kept, "#/history?model=gone", key=SECOND)
     page.get_by_role("button", name="Delete these").click()
     page.get_by_role("button", name="Delete 1 reply").click()
     expect(page.locator(".nothing")).to_be_visible()
@@ -239,7 +239,7 @@ def test_deleting_all_means_all_of_this_key(visit: Visitor, kept: Servers) -> No
 @pytest.mark.parametrize("thoughts", [True, False])
 @pytest.mark.parametrize("form", ["JSON Lines", "Markdown"])
 def test_exports(visit: Visitor, kept: Servers, form: str, thoughts: bool) -> None:
-    page = read(visit, kept, "#/read?model=beta")
+    page = read(visit, kept, "#/history?model=beta")
     page.get_by_role("button", name="Export these").click()
     page.get_by_label(form).check()
     if not thoughts:
@@ -273,7 +273,7 @@ def test_hostile_replies_stay_text(visit: Visitor, kept: Servers) -> None:
 
 
 def test_steps_that_lead_elsewhere_are_none(visit: Visitor, kept: Servers) -> None:
-    for fragment in ("#/read/reply/..", "#/read/conversation/%2e%2e", "#/read?client=constructor"):
+    for fragment in ("#/history/reply/..", "#/history/conversation/%2e%2e", "#/history?client=constructor"):
         page = visit(kept.gateway.url, fragment, key=OPERATOR)
         expect(page.get_by_role("searchbox")).to_be_visible()
         expect(page.get_by_text("Loading…")).to_have_count(0)
@@ -281,7 +281,7 @@ def test_steps_that_lead_elsewhere_are_none(visit: Visitor, kept: Servers) -> No
 
 def test_a_word_that_stands_everywhere_is_marked_within_bounds(visit: Visitor, kept: Servers) -> None:
     keep(kept, [(SECOND, "long", "A long one?", "<think>hm</think>" + "omega " * 150_000)])
-    page = visit(kept.gateway.url, "#/read?search=omega", key=SECOND)
+    page = visit(kept.gateway.url, "#/history?search=omega", key=SECOND)
     page.get_by_role("link", name="long").first.click()
     until(page, "CSS.highlights.get('search')?.size === 9999")
     # The other tests count what is there.
@@ -291,17 +291,17 @@ def test_a_word_that_stands_everywhere_is_marked_within_bounds(visit: Visitor, k
 def test_an_address_that_changes_before_the_first_picture_is_followed(visit: Visitor, kept: Servers) -> None:
     """A script draws the page and ends before this event; what is listened to only after a picture comes too late."""
     early = (
-        "addEventListener('DOMContentLoaded', () => { if (location.hash === '#/inside') location.hash = '#/read'; })"
+        "addEventListener('DOMContentLoaded', () => { if (location.hash === '#/inspect') location.hash = '#/history'; })"
     )
-    page = visit(kept.gateway.url, "#/inside", key=FIRST, script=early)
+    page = visit(kept.gateway.url, "#/inspect", key=FIRST, script=early)
     expect(page.get_by_role("heading", name="History")).to_be_visible()
 
 
 def test_pages_follow_one_another(visit: Visitor, kept: Servers) -> None:
     """What does not fit on one page is brought by a button, in order and without doubles."""
-    page = read(visit, kept, "#/inside")
+    page = read(visit, kept, "#/inspect")
     page.route("**/asides/history?*", lambda route: route.continue_(url=route.request.url + "&limit=2"))
-    page.goto(f"{kept.gateway.url}/#/read")
+    page.goto(f"{kept.gateway.url}/#/history")
     expect(page.locator(".card-link")).to_have_count(2)
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".card-link")).to_have_count(3)
@@ -317,9 +317,9 @@ def test_where_nothing_is_kept_it_says_how(visit: Visitor, recorded: Gateway) ->
 
 
 def test_a_lost_connection_is_told_and_tried_again(visit: Visitor, kept: Servers) -> None:
-    page = read(visit, kept, "#/inside", complaints=True)
+    page = read(visit, kept, "#/inspect", complaints=True)
     page.route("**/asides/history?*", lambda route: route.abort())
-    page.goto(f"{kept.gateway.url}/#/read")
+    page.goto(f"{kept.gateway.url}/#/history")
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
     page.unroute("**/asides/history?*")
     page.get_by_role("button", name="Try again").click()
@@ -335,15 +335,15 @@ def test_it_fits(
     fits = "document.documentElement.scrollWidth <= innerWidth"
     expect(page.locator(".card-link")).to_have_count(4)
     assert page.evaluate(fits)
-    photograph(page, "read")
+    photograph(page, "history")
     search(page, "needle")
     expect(page.locator(".hit")).to_have_count(3)
     assert page.evaluate(fits)
-    photograph(page, "read-search")
+    photograph(page, "history-search")
     page.locator(".card-link").last.click()
     expect(page.locator(".answer")).to_be_visible()
     assert page.evaluate(fits)
-    photograph(page, "read-reply")
+    photograph(page, "history-reply")
 
 
 def test_by_keyboard_alone(visit: Visitor, kept: Servers) -> None:

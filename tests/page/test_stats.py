@@ -1,4 +1,4 @@
-"""Figures: the charts of `asides stats` over what history keeps, by model and over time; each key its own."""
+"""Stats: the charts of `asides stats` over what history keeps, by model and over time; each key its own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         yield running
 
 
-def figures(visit: Visitor, running: Gateway, fragment: str = "#/figures", key: str = FIRST, **options: object) -> Page:
+def figures(visit: Visitor, running: Gateway, fragment: str = "#/stats", key: str = FIRST, **options: object) -> Page:
     """The view, counted."""
     page = visit(running.url, fragment, key=key, **options)
     page.locator(".chart").first.wait_for()
@@ -77,7 +77,7 @@ def test_models_stand_in_a_table_and_in_charts(visit: Visitor, counted: Gateway)
         "At a glance",
         "How long it thinks",
         "How much of it is thinking",
-        "Turns of mind",
+        "Backtracking",
         "What went wrong",
         "Over time",
         "Form of the thoughts",
@@ -115,7 +115,7 @@ def test_filters_stand_in_the_address(visit: Visitor, counted: Gateway) -> None:
     page = figures(visit, counted)
     page.get_by_role("combobox", name="Model").select_option("calm")
     expect(page.get_by_text("10 replies of this key.")).to_be_visible()
-    assert page.evaluate("location.hash") == "#/figures?model=calm"
+    assert page.evaluate("location.hash") == "#/stats?model=calm"
     page.get_by_label("Since").fill("2026-11-09")
     expect(page.get_by_text("2 replies of this key.")).to_be_visible()
     page.reload()
@@ -157,6 +157,6 @@ def test_it_fits(
     )
     assert outside == []
     assert page.locator(".chart text").evaluate_all("all => all.every(one => one.getScreenCTM().a === 1)")
-    photograph(page, "figures")
+    photograph(page, "stats")
     page.get_by_role("img", name="Looping by day", exact=True).scroll_into_view_if_needed()
-    photograph(page, "figures-time")
+    photograph(page, "stats-time")

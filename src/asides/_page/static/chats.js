@@ -1,4 +1,4 @@
-// Talk: ask a model, and watch it think. This file draws; conversation.js sends and receives.
+// Chats: ask a model, and watch it think. This file draws; conversation.js sends and receives.
 
 import { getJSON, request } from "./api.js";
 import { ask, newQuestion, newReply, openCalls, store, stored } from "./conversation.js";
@@ -6,7 +6,7 @@ import { Composer } from "./composer.js";
 import { toEnd, useFollow } from "./follow.js";
 import { Ending, useGrowing, Waiting } from "./loading.js";
 import { visible } from "./markdown.js";
-import { CopyButton, count, editable, LookInside, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
+import { CopyButton, count, editable, InspectLink, Message, replyAsMarkdown, seconds, Timeline } from "./parts.js";
 import { go } from "./route.js";
 import { Share } from "./share.js";
 import { html, memo, useCallback, useEffect, useEvent, useLayoutEffect, useRef, useState } from "./ui.js";
@@ -37,7 +37,7 @@ const Question = memo(({ turn, busy, onEdit }) => {
         <p class="row end">
           <span class="muted small">What came after it is dropped.</span>
           <button type="button" onClick=${() => setDraft(null)}>Cancel</button>
-          <button class="primary" disabled=${!draft.trim()}>Ask again</button>
+          <button class="primary" disabled=${!draft.trim()}>Send again</button>
         </p>
       </form>
     `;
@@ -96,8 +96,8 @@ const Reply = memo(({ turn, last, busy, settings, onAgain, onResult }) => {
         ${turn.parts.length > 0 &&
         html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(turn.parts, false)} />
           <${CopyButton} label="Copy with thoughts" text=${() => replyAsMarkdown(turn.parts, true)} />`}
-        ${failed || html`<button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Ask again</button>`}
-        <${LookInside} id=${turn.request} />
+        ${failed || html`<button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Regenerate</button>`}
+        <${InspectLink} id=${turn.request} />
         <span class="muted figures">${figuresOf(turn)}</span>
       </p>`}
     </div>
@@ -165,7 +165,7 @@ async function run(reply, before, { system, tools }) {
   if (session.running === controller) change({ running: null, turns: [...session.turns] });
 }
 
-export default function Talk({ route, about, settings, refresh }) {
+export default function Chats({ route, about, settings, refresh }) {
   const { models, error, load } = useModels(about);
   const [, draw] = useState(0);
   const [sharing, setSharing] = useState(false);
@@ -177,7 +177,7 @@ export default function Talk({ route, about, settings, refresh }) {
     session.changed = () => draw((number) => number + 1);
     // A conversation opens where it ended, with what was chosen for it.
     if (session.turns.length) toEnd();
-    if (!route.query.size) go("talk", session.choices, true);
+    if (!route.query.size) go("chats", session.choices, true);
     return () => (session.changed = () => {});
   }, []);
   const follows = useFollow(list, busy);
@@ -189,7 +189,7 @@ export default function Talk({ route, about, settings, refresh }) {
   const system = query.get("system") ?? "";
   const choose = (changes) => {
     session.choices = { model, effort, system, ...changes };
-    go("talk", session.choices, true);
+    go("chats", session.choices, true);
   };
 
   // Handlers keep their identity, so that nothing is drawn again for them; what they need is read from here.
@@ -219,9 +219,9 @@ export default function Talk({ route, about, settings, refresh }) {
     answer([newQuestion(question)], { ...current.current, ...chosen });
   };
   return html`
-    <div class="talk">
+    <div class="chats">
       ${turns.length > 0 &&
-      html`<p class="row end talk-bar">
+      html`<p class="row end chat-bar">
         <button type="button" class="plain" onClick=${() => setSharing(true)}>Share or print</button>
         <button type="button" class="plain" onClick=${() => (stop(), change({ running: null, tools: [], turns: [] }))}>New conversation</button>
       </p>`}
