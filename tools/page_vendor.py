@@ -4,8 +4,9 @@
     python -m tools.page_vendor --write    # fetch, check against the pinned hashes, write files, licences and README
 
 The hash of each package's archive is pinned here, so that a release which was changed afterwards is refused. The files
-are the packages' own, byte for byte, with one exception: an import of a bare name (`from"preact"`) cannot be resolved
-by a browser without an import map, which our content security policy would refuse, so it becomes the file beside it.
+are the packages' own, byte for byte, with two exceptions, both because a browser loads them as modules and our content
+security policy refuses import maps and scripts by address: an import of a bare name (`from"preact"`) becomes the file
+beside it, and the one global of Temml becomes its export.
 """
 
 from __future__ import annotations
@@ -72,6 +73,31 @@ PACKAGES = (
         "the sanitizer that all markup made from a model's text passes",
         (("dist/purify.min.js", "purify.js"), ("LICENSE", "purify.LICENSE")),
     ),
+    Package(
+        "temml",
+        "0.13.5",
+        "bca5b76dd26d1d6c81f8d817f6cc8bf0f0a1a7787512e281d5c22b986f8ae582",
+        "MIT",
+        "formulas as MathML; loaded with the first one",
+        (("dist/temml.min.js", "temml.js"), ("LICENSE", "temml.LICENSE")),
+        ("var temml=", "export const temml="),
+    ),
+    Package(
+        "@highlightjs/cdn-assets",
+        "11.12.0",
+        "b8a006d30f45afe783072569f3d69c5b60c0e7b9ca28cd474e12f2584e2a3bd9",
+        "BSD-3-Clause",
+        "colours of code; loaded with the first block",
+        (("es/highlight.min.js", "highlight.js"), ("LICENSE", "highlight.LICENSE")),
+    ),
+    Package(
+        "@fontsource-variable/inter",
+        "5.3.0",
+        "d26710dd38e7217484a1d47ee76c024977ec550548876f26d06ed1844af09a14",
+        "OFL-1.1",
+        "the font, its Latin letters alone, in every weight",
+        (("files/inter-latin-wght-normal.woff2", "inter.woff2"), ("LICENSE", "inter.LICENSE")),
+    ),
 )
 
 
@@ -89,7 +115,8 @@ def fetch(package: Package) -> dict[str, bytes]:
         if found != package.sha256:
             raise SystemExit(f"page_vendor: {wanted} has the sha256 {found}, pinned is {package.sha256}")
         with tarfile.open(archive, mode="r:gz") as files:
-            return {ours: _changed(package, _read(files, theirs)) for theirs, ours in package.files}
+            read = {ours: _read(files, theirs) for theirs, ours in package.files}
+            return {ours: each if ours.endswith(".woff2") else _changed(package, each) for ours, each in read.items()}
 
 
 def _read(archive: tarfile.TarFile, name: str) -> bytes:
@@ -112,8 +139,8 @@ def readme(files: dict[str, dict[str, bytes]]) -> str:
         "# What the page uses of others",
         "",
         "Written by `python -m tools.page_vendor --write`; `make page-vendor` fetches everything again and compares.",
-        "The files are as npm has them, except that the import of `preact` names the file beside it, and that the line",
-        "that names a source map is left out.",
+        "The files are as npm has them, except that the import of `preact` names the file beside it, that Temml's one",
+        "global is an export, and that the line that names a source map is left out.",
         "",
         "| package | version | licence | for | sha256 of the archive |",
         "|---|---|---|---|---|",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -532,37 +531,82 @@ def test_markdown_in_pieces_is_the_markdown_of_the_whole(visit: Visitor, servers
 
 
 FORMULAS = {
-    r"The sum \(a_1 + b*c*d\) and \(\{x \mid x > 0\}\), \[ y\,z \] in a line.": "",
-    r"With $\hat{y}_i = m_{1}\,x$ and $a*b*c$.": "",
-    r"**Bold $x_{1}*2*3$ too** and **\(2*x*y\)**": r"Bold $x_{1}*2*3$ too and \(2*x*y\)",
+    r"The sum \(a_1 + b*c*d\) and \(\{x \mid x > 0\}\), \[ y\,z \] in a line.": (
+        [r"\(a_1 + b*c*d\)", r"\(\{x \mid x > 0\}\)", r"\[ y\,z \]"],
+        "The sum ",
+    ),
+    r"With $\hat{y}_i = m_{1}\,x$ and $a*b*c$.": ([r"$\hat{y}_i = m_{1}\,x$", "$a*b*c$"], "With "),
+    r"**Bold $x_{1}*2*3$ too** and **\(2*x*y\)**": (["$x_{1}*2*3$", r"\(2*x*y\)"], " too and "),
     r"*All of \(a*b\) and \[c*d\] is here*, **so \(x**2\) is**, *`\(` is code* and `\)` *too*": (
-        r"All of \(a*b\) and \[c*d\] is here, so \(x**2\) is, \( is code and \) too"
+        [r"\(a*b\)", r"\[c*d\]", r"\(x**2\)"],
+        r" is, \( is code and \) too",
     ),
-    "It follows\n\\[\n\\begin{aligned}\na &= b \\\\\n- c &= 1\\,\\text{m}\n= 3\n\\end{aligned}\n\\]\nfrom this.": "",
-    "$$\n\\sum_{i} x_i\n+ y_i * 2 * z_i\n$$": "",
-    r"- In a list: \(x\!y\)": r"In a list: \(x\!y\)",
-    r"\[ a \] before **words**, and \, \; \% by themselves": r"\[ a \] before words, and \, \; \% by themselves",
-    r"\$5, or $6 to $7 with *much* luck, 2 \* 3, snake\_case, [a](https://example.org/x) for $8 *more*": (
-        "$5, or $6 to $7 with much luck, 2 * 3, snake_case, a for $8 more"
+    "It follows\n\\[\n\\begin{aligned}\na &= b \\\\\n- c &= 1\\,\\text{m}\n= 3\n\\end{aligned}\n\\]\nfrom this.": (
+        ["\\[\n\\begin{aligned}\na &= b \\\\\n- c &= 1\\,\\text{m}\n= 3\n\\end{aligned}\n\\]"],
+        "from this.",
     ),
+    "$$\n\\sum_{i} x_i\n+ y_i * 2 * z_i\n$$": (["$$\n\\sum_{i} x_i\n+ y_i * 2 * z_i\n$$"], ""),
+    r"- In a list: \(x\!y\)": ([r"\(x\!y\)"], "In a list: "),
+    r"\[ a \] before **words**, and \, \; \% by themselves": (
+        [r"\[ a \]"],
+        r" before words, and \, \; \% by themselves",
+    ),
+    r"\$5, or $6 to $7 with *much* luck, 2 \* 3, snake\_case, [a](https://example.org/x) for $8 *more*, $A/a:$B": (
+        [],
+        "$5, or $6 to $7 with much luck, 2 * 3, snake_case, a for $8 more, $A/a:$B",
+    ),
+    r"What is no TeX stays: \(\frac{a\) and $\nosuchcommand{x}$": ([], r"stays: \(\frac{a\) and $\nosuchcommand{x}$"),
 }
-"""What is written, and what is read where that differs: the last is no formula but money."""
+"""What is written; the formulas that are drawn of it; and what is read beside them. Money and paths are none."""
+
+DRAWN = """async () => {
+    const { drawFormulas } = await import('/asides/page/formulas.js');
+    const place = document.querySelector('.turns');
+    for (let left = 600; left && place.querySelector('code[class^=tex-]'); left -= 1) {
+        drawFormulas(place);
+        await new Promise(requestAnimationFrame);
+    }
+    const found = [...place.querySelectorAll('.formula')];
+    const drawn = found.map((each) => [each.title, each.querySelector('math').getBoundingClientRect().width]);
+    found.forEach((each) => each.remove());
+    const all = [...place.querySelectorAll('*')];
+    return [drawn, place.innerText, all.filter((each) => each.hasAttribute('style')).length];
+}"""
 
 
 @pytest.mark.parametrize("size", [1, 3, 10_000])
-def test_formulas_stay_as_they_were_written(visit: Visitor, servers: Servers, size: int) -> None:
+def test_formulas_are_drawn_and_never_read_as_markdown(visit: Visitor, servers: Servers, size: int) -> None:
     """In any pieces, in a line and in lines of their own; and what only looks like one is Markdown still."""
     page = visit(servers.gateway.url)
     page.get_by_role("heading", name="Watch a model think").wait_for()
-    _, markup = page.evaluate(GROWING, ["\n\n".join(FORMULAS), size])
-    text = _text_of(markup)
-    for written, read in FORMULAS.items():
-        assert (read or written) in text
+    page.evaluate(GROWING, ["\n\n".join(FORMULAS), size])
+    drawn, text, styled = page.evaluate(DRAWN)
+    assert [source for source, _ in drawn] == [each for formulas, _ in FORMULAS.values() for each in formulas]
+    assert all(width > 0 for _, width in drawn)
+    assert styled == 0
+    for _, read in FORMULAS.values():
+        assert read in text
 
 
-def _text_of(markup: str) -> str:
-    """What a person reads of simple markup."""
-    return html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"<br>|</p>\n?", "\n", markup)))
+def test_formulas_and_code_of_a_reply_are_drawn(visit: Visitor, servers: Servers) -> None:
+    """Through the gateway; a matrix, a box, aligned lines, colours of code; in the thought too, quieter."""
+    matrix = r"$$\begin{pmatrix}1&2\\3&4\end{pmatrix}$$"
+    answer = f"{matrix}\n\n\\(\\boxed{{42}}\\)\n\n```python\ndef f(x):\n    return 'a'  # b\n```\n"
+    script(servers.upstream, "<think>So **bold** \\(x^2\\).</think>", answer)
+    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    ask(page, "2+2?")
+    complete(page)
+    expect(page.locator(".answer math mtd")).to_have_text(["1", "2", "3", "4"])
+    expect(page.locator(".answer .boxed")).to_have_css("border-top-style", "solid")
+    expect(page.locator(".answer .hljs-keyword")).to_have_text(["def", "return"])
+    expect(page.locator(".answer pre")).to_have_text("def f(x):\n    return 'a'  # b\n")
+    expect(thought(page).locator("math msup")).to_have_count(1)
+    expect(thought(page).locator("strong")).to_have_text("bold")
+    quiet, loud = (
+        page.locator(each).first.evaluate("each => getComputedStyle(each).color")
+        for each in (".thought-text p", ".answer p")
+    )
+    assert quiet != loud
 
 
 # An answer whose beginnings look like something else than what they become, each of them higher than that.
@@ -639,17 +683,18 @@ def test_the_end_of_an_answer_is_drawn_at_once(visit: Visitor, servers: Servers)
     assert shown == ["one", "one two three"]
 
 
-def test_thoughts_are_plain_unless_a_setting_wants_markdown(visit: Visitor, servers: Servers) -> None:
+def test_thoughts_are_markdown_unless_a_setting_wants_them_plain(visit: Visitor, servers: Servers) -> None:
     script(servers.upstream, "<think>It is **bold**\n  and indented</think>", "Done.")
     page = visit(servers.gateway.url, settings='{"fold": "open"}')
     ask(page, "2+2?")
     complete(page)
     text = thought(page).locator(".thought-text")
-    assert text.inner_text() == "It is **bold**\n  and indented"
-    page.get_by_role("button", name="Settings").click()
-    page.get_by_label("Markdown").check()
-    page.keyboard.press("Escape")
     expect(text.locator("strong")).to_have_text("bold")
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Plain text").check()
+    page.keyboard.press("Escape")
+    expect(text).to_have_text("It is **bold**\n  and indented")
+    assert text.inner_text() == "It is **bold**\n  and indented"
 
 
 def test_a_conversation_survives_a_reload_and_a_new_one_begins_empty(visit: Visitor, servers: Servers) -> None:

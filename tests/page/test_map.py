@@ -48,18 +48,18 @@ def test_the_page_and_the_library_make_the_same_outline(visit: Visitor, servers:
         assert steps == [[list(step.span), step.kind, step.title] for step in outline(str(text))]
 
 
+@pytest.mark.parametrize("shown", ["markdown", "plain"])
 def test_a_long_thought_has_a_map_that_leads_to_its_steps(
-    visit: Visitor, servers: Servers, photograph: Callable[[Page, str], None]
+    visit: Visitor, servers: Servers, photograph: Callable[[Page, str], None], shown: str
 ) -> None:
     text = THOUGHTS[6]
     steps = outline(text)
     gate = Gate()
-    script(servers.upstream, "<think>", *pieces(text, 40), gate, "</think>", "It is Goodfellas.")
-    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    script(servers.upstream, "<think>", *pieces(text, 40), gate, "</think>", "It is **Goodfellas**.")
+    page = visit(servers.gateway.url, settings=f'{{"fold": "open", "thoughts": "{shown}"}}')
     ask(page, "Which film?")
-    map_of = thought(page).locator(".thought-map")
+    map_of = thought(page).locator(".thought-outline")
     expect(map_of.locator("summary")).to_contain_text(f"{len(steps)} steps")
-    map_of.locator("summary").click()
     expect(map_of.locator(".outline li")).to_have_count(len(steps))
     gate.open()
     complete(page)
@@ -67,6 +67,13 @@ def test_a_long_thought_has_a_map_that_leads_to_its_steps(
     last = next(step for step in reversed(steps) if step.kind == "turn")
     map_of.get_by_role("button", name=last.title).last.click()
     assert text[last.span[0] :].strip().startswith(page.evaluate("String(getSelection())").strip() or "\0")
+    expect(thought(page).locator(".mention")).to_have_text("First says “Goodfellas” after 13% of the thought")
+    map_of.get_by_label("Find in this thought").fill("casino")
+    expect(map_of.get_by_role("status")).to_have_text(f"1 of {text.lower().count('casino')}")
+    page.keyboard.press("Enter")
+    expect(map_of.get_by_role("status")).to_have_text(f"2 of {text.lower().count('casino')}")
+    map_of.get_by_label("Find in this thought").fill("nowhere in it")
+    expect(map_of.get_by_role("status")).to_have_text("not found")
     map_of.get_by_label("only the turns").check()
     expect(map_of.locator(".outline li")).to_have_count(sum(step.kind in ("turn", "correct") for step in steps))
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
@@ -78,7 +85,7 @@ def test_a_short_thought_has_none(visit: Visitor, servers: Servers) -> None:
     ask(page, "2+2?")
     complete(page)
     expect(thought(page)).to_be_visible()
-    expect(page.locator(".thought-map")).to_have_count(0)
+    expect(page.locator(".ribbon")).to_have_count(0)
 
 
 @pytest.mark.parametrize("size", [2_000, 4_000])
@@ -88,5 +95,43 @@ def test_the_ribbon_has_as_many_elements_as_there_are_changes(visit: Visitor, se
     page = visit(servers.gateway.url, settings='{"fold": "open"}')
     ask(page, "so?")
     complete(page)
-    expect(page.locator(".thought-map summary")).to_contain_text(f"{size} steps")
+    expect(page.locator(".thought-outline summary")).to_contain_text(f"{size} steps")
     expect(page.locator(".ribbon rect")).to_have_count(1)
+
+
+def test_a_loop_is_said_while_it_runs(visit: Visitor, servers: Servers) -> None:
+    """And where it begins stands on the ribbon; a thought that repeats nothing has no alarm."""
+    gate = Gate()
+    beginning = "We are given a tree.\n\nFirst, count its leaves.\n\nWait, is it a tree?\n\nLet me check.\n\n"
+    script(servers.upstream, f"<think>{beginning}", gate, *["Maybe I should count the leaves once more. "] * 30)
+    page = visit(servers.gateway.url, settings='{"fold": "open"}')
+    ask(page, "so?")
+    expect(page.locator(".ribbon")).to_be_visible()
+    expect(page.locator(".loop-alarm, .ribbon-loop")).to_have_count(0)
+    gate.open()
+    complete(page)
+    expect(page.locator(".loop-alarm")).to_contain_text("repeated itself")
+    expect(page.locator(".loop-alarm")).to_contain_text("30 times")
+    place = page.locator(".ribbon-loop").evaluate("mark => mark.x.baseVal.value / 1000")
+    assert abs(place - len(beginning) / (len(beginning) + 30 * 43)) < 0.02
+
+
+LOOPS = """async texts => {
+    const { loopAtEnd } = await import(new URL('asides/page/loops.js', location.origin + '/').href);
+    return texts.map(loopAtEnd);
+}"""
+
+
+def test_what_a_loop_is(visit: Visitor, servers: Servers) -> None:
+    page = visit(servers.gateway.url)
+    round_ = "So I go over it again, from the first line to the last one, and count. "
+    loop = "It begins. " + round_ * 5 + round_[:20]
+    none = [
+        "",
+        "short",
+        "abc " * 60,  # too short
+        "| 1 | 2 | 3 |\n" * 200,  # no letters
+        THOUGHTS[6],
+        round_ + "Something else entirely, with its own words and nothing that came before it. " + round_,
+    ]
+    assert page.evaluate(LOOPS, [loop, *none]) == [{"start": 11, "rounds": 5}, *[None] * len(none)]

@@ -50,7 +50,7 @@ def test_the_page_sends_through_a_proxy_that_says_nothing(visit: Visitor, server
         expect(page.get_by_text("Through nginx?").first).to_be_visible()
 
 
-@pytest.mark.parametrize("view", ["read", "watch", "figures"])
+@pytest.mark.parametrize("view", ["history", "live", "stats"])
 def test_another_address_says_which_to_open(visit: Visitor, servers: Servers, view: str) -> None:
     """It talks to models all the same."""
     page = visit(servers.gateway.url, f"#/{view}", let_in=False, refused=True)

@@ -30,7 +30,7 @@ TOOL = {
 }
 CALL = '<think>I look.</think><tool_call>{"name": "find", "arguments": {"query": "x"}}</tool_call>'
 LAST = "The last question that is kept."
-VIEWS = ("talk", "watch", "read", "compare", "figures", "inside")
+VIEWS = ("chats", "live", "history", "compare", "stats", "inspect")
 SETTLED = "!document.querySelector('main .loading, main [aria-busy=true]') && document.querySelector('main > *')"
 
 
@@ -176,13 +176,15 @@ def _short(text: str) -> str:
     return re.sub(r"\d+", "", text.strip()[:40])
 
 
-@pytest.mark.parametrize("view", [*VIEWS, "read/conversations", "read/reply", "read/conversation", "inside/request"])
+@pytest.mark.parametrize(
+    "view", [*VIEWS, "history/conversations", "history/reply", "history/conversation", "inspect/request"]
+)
 def test_every_button_and_choice_of_every_view_can_be_used(visit: Visitor, filled: Servers, view: str) -> None:
     """Each on a page of its own. What they open is closed by Escape, so nothing is deleted."""
     page = _talked(visit, filled)
     walk = Walk(page)
     address = f"#/{view}"
-    if view.count("/") and view != "read/conversations":
+    if view.count("/") and view != "history/conversations":
         walk.open(f"#/{view.split('/')[0]}{'/conversations' if view.endswith('conversation') else ''}")
         addresses = [link for link in walk.links() if link.startswith(address + "/")]
         assert addresses

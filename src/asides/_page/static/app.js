@@ -4,6 +4,7 @@
 // a key), `about` (what GET asides/about answered), `settings`, and `refresh`, which asks for `about` again.
 
 import { getJSON, key, onKeyNeeded } from "./api.js";
+import { Icon } from "./icon.js";
 import { Dialog, editable, Message, toggleAll } from "./parts.js";
 import { go, readRoute } from "./route.js";
 import { applyScheme, loadSettings, saveSettings, Settings } from "./settings.js";
@@ -144,14 +145,14 @@ function App() {
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>
       Skip to the content</a>
     <header class="top">
-      <a class="brand" href="#/chats"><img src="asides/page/icon.svg" alt="" width="24" height="24" /> asides</a>
+      <a class="brand" href="#/chats"><img src="asides/page/icon.svg" alt="" width="26" height="26" /> asides</a>
       <nav aria-label="Views">
         ${Object.entries(VIEWS).map(
           ([each, { name: title }]) => html`<a key=${each} href="#/${each}" aria-current=${each === name ? "page" : undefined}>
-            ${title}</a>`,
+            <${Icon} name=${each} />${title}</a>`,
         )}
       </nav>
-      <button type="button" class="plain settings" onClick=${() => setShowSettings(true)}>Settings</button>
+      <button type="button" class="plain settings" onClick=${() => setShowSettings(true)}><${Icon} name="settings" />Settings</button>
     </header>
     <main id="main" tabindex="-1" class="view-${name}">
       ${error &&

@@ -1,6 +1,7 @@
 // Chats: ask a model, and watch it think. This file draws; conversation.js sends and receives.
 
 import { getJSON, request } from "./api.js";
+import { Icon } from "./icon.js";
 import { ask, newQuestion, newReply, openCalls, store, stored } from "./conversation.js";
 import { Composer } from "./composer.js";
 import { toEnd, useFollow } from "./follow.js";
@@ -50,7 +51,7 @@ const Question = memo(({ turn, busy, onEdit }) => {
         ${visible(turn.text)}
       </div>
       <p class="actions">
-        <button type="button" class="plain" disabled=${busy} onClick=${() => setDraft(turn.text)}>Edit</button>
+        <button type="button" class="plain" disabled=${busy} onClick=${() => setDraft(turn.text)}><${Icon} name="edit" />Edit</button>
         <${CopyButton} text=${turn.text} />
       </p>
     </div>
@@ -96,7 +97,7 @@ const Reply = memo(({ turn, last, busy, settings, onAgain, onResult }) => {
         ${turn.parts.length > 0 &&
         html`<${CopyButton} label="Copy answer" text=${() => replyAsMarkdown(turn.parts, false)} />
           <${CopyButton} label="Copy with thoughts" text=${() => replyAsMarkdown(turn.parts, true)} />`}
-        ${failed || html`<button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}>Regenerate</button>`}
+        ${failed || html`<button type="button" class="plain" disabled=${busy} onClick=${() => onAgain(turn)}><${Icon} name="regenerate" />Regenerate</button>`}
         <${InspectLink} id=${turn.request} />
         <span class="muted figures">${figuresOf(turn)}</span>
       </p>`}
@@ -222,8 +223,8 @@ export default function Chats({ route, about, settings, refresh }) {
     <div class="chats">
       ${turns.length > 0 &&
       html`<p class="row end chat-bar">
-        <button type="button" class="plain" onClick=${() => setSharing(true)}>Share or print</button>
-        <button type="button" class="plain" onClick=${() => (stop(), change({ running: null, tools: [], turns: [] }))}>New conversation</button>
+        <button type="button" class="plain" onClick=${() => setSharing(true)}><${Icon} name="share" />Share or print</button>
+        <button type="button" class="plain" onClick=${() => (stop(), change({ running: null, tools: [], turns: [] }))}><${Icon} name="new" />New conversation</button>
       </p>`}
       ${error && html`<${Message} tone="error" action="Try again" onAction=${() => (refresh(), load())}>${error.message}<//>`}
       ${turns.length === 0 && models && html`<${Welcome} about=${about} models=${models} begin=${begin} refresh=${refresh} />`}

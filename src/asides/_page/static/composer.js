@@ -1,5 +1,6 @@
 // Where a question is written. Its text is its own state, so that typing draws nothing else.
 
+import { Icon } from "./icon.js";
 import { Dialog, Message } from "./parts.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 
@@ -151,8 +152,8 @@ export function Composer(props) {
           ${efforts.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
         </select>
         <button type="button" class="plain" aria-haspopup="dialog" title="System prompt and tools" onClick=${() => setOptions(true)}>
-          ${system || tools.length ? "Prompt, tools ✓" : "Prompt, tools"}</button>
-        <button type="button" class="plain" onClick=${() => (refused ? setProblem(refused) : file.current.click())}>Image</button>
+          <${Icon} name="tools" />${system || tools.length ? "Prompt, tools ✓" : "Prompt, tools"}</button>
+        <button type="button" class="plain" onClick=${() => (refused ? setProblem(refused) : file.current.click())}><${Icon} name="image" />Image</button>
         <input ref=${file} class="off-screen" type="file" accept="image/*" multiple tabindex="-1" aria-hidden="true"
           onChange=${(event) => (attach(event.target.files), (event.target.value = ""))} />
         <span class="grow"></span>

@@ -2,41 +2,33 @@
 // it is loaded by itself.
 //
 // - Characters that act (bidi overrides, control characters) are made visible, as the terminal's sanitizer does.
-// - HTML is shown as text: the renderer escapes it. What comes out still passes DOMPurify, with a short list of elements and
-//   attributes: no style, no script, no form, no image.
-// - Formulas stay as they were written: their backslashes, stars and underscores are no Markdown.
+// - HTML is shown as text: the renderer escapes it. What comes out still passes the sanitizer.
+// - Formulas are no Markdown: their backslashes, stars and underscores stay. They are drawn by formulas.js.
 // - An image becomes a link; a link is one only for http, https and mailto, and names its destination when pointed at.
 //
 // Text may grow, and each frame costs as much as what is new: plain text is appended to its last block, and of Markdown only
 // the last blocks are read again (no later one can change a finished block).
 
+import { colourCode } from "./code_colours.js";
+import { drawFormulas } from "./formulas.js";
+import { ADDRESS, markdownFragment, visible } from "./sanitize.js";
 import { Lexer, Marked, Tokenizer } from "./vendor/marked.js";
-import "./vendor/purify.js"; // sets globalThis.DOMPurify
 import { Component, html } from "./ui.js";
 
-const ACTING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
-
-// A picture for each character that would act. Carriage returns are left out: a line end may come in two pieces.
-export function visible(text) {
-  return text.replaceAll("\r", "").replace(ACTING, (character) => {
-    const code = character.charCodeAt(0);
-    if (code < 0x20) return String.fromCharCode(0x2400 + code);
-    return code === 0x7f ? "\u2421" : "\ufffd";
-  });
-}
+export { visible };
 
 const escaped = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escape = (text) => text.replace(/[&<>"']/g, (character) => escaped[character]);
 
-const ADDRESS = /^(?:https?|mailto):/i;
 // A link; of one that must not be followed, what it says.
 const linked = (href, text) => (ADDRESS.test(href) ? `<a href="${escape(href)}">${text}</a>` : `${text} (${escape(href)})`);
 
 // A formula in a line; and, where its signs stand alone, the backslashes that are more often TeX's than Markdown's.
-const INLINE_FORMULA = /^(?:\\\(.{1,999}?\\\)|\\\[.{1,999}?\\\]|\$\$[^$\n]+\$\$|\$(?![\s$])(?:\\.|[^$\\\n])+(?<!\s)\$(?!\d)|\\[!"%&'(),/:;=?@[\\\]^{}])/;
+const INLINE_FORMULA = /^(?:\\\(.{1,999}?\\\)|\\\[.{1,999}?\\\]|\$\$[^$\n]+\$\$|\$(?![\s$])(?:\\.|[^$\\\n])+(?<!\s)\$(?!\w)|\\[!"%&'(),/:;=?@[\\\]^{}])/;
 // Where a formula begins that has lines of its own. It ends with its other sign at the end of a line, or with its paragraph.
 const OPENS = /^ {0,3}(?:\$\$(?!\$)|\\\[)/;
 const FORMULA = /^\s*(?:\$\$[^]*?\$\$|\\\[[^]*?\\\])[.,;:]?[ \t]*(?=\n|$)/;
+const CLOSED = /^(?:\$\$[^]+\$\$|\\\[[^]+\\\])$/;
 const CLOSES = /\$\$[^]*\$\$|\\\]/;
 const paragraphOf = (source) => /^[^]*?(?=\n[ \t]*(?:\n|$)|$)/.exec(source)[0];
 
@@ -51,7 +43,7 @@ Lexer.prototype.inlineTokens = function (source, tokens) {
 };
 // A copy in which no star of a formula ends what was begun before it.
 function withoutStars(masked) {
-  const text = masked.replace(/\$(?![\s$])[^$\n]+(?<!\s)\$(?!\d)/g, (found) => "a".repeat(found.length));
+  const text = masked.replace(/\$(?![\s$])[^$\n]+(?<!\s)\$(?!\w)/g, (found) => "a".repeat(found.length));
   if (line.length !== masked.length || !/\\[([]/.test(line)) return text;
   let [found, at] = ["", 0];
   for (const { 0: formula, index } of line.matchAll(BRACKETED)) {
@@ -75,18 +67,25 @@ const formula = {
     const raw = FORMULA.exec(paragraph)?.[0] ?? (CLOSES.test(paragraph) ? "" : paragraph);
     return raw ? { type: "formula", raw } : undefined;
   },
-  renderer: ({ raw }) => `<p>${escape(raw.trim()).replaceAll("\n", "<br>")}</p>`,
+  renderer({ raw }) {
+    const [, tex, rest] = /^([^]*?)([.,;:]?)$/.exec(raw.trim());
+    if (!CLOSED.test(tex)) return `<p>${escape(raw.trim()).replaceAll("\n", "<br>")}</p>`;
+    return `<p><code class="tex-block">${escape(tex)}</code>${rest}</p>`;
+  },
 };
+// A formula in a line, that the tokenizer of escapes found.
+const inlineFormula = { name: "inline_formula", renderer: ({ raw }) => `<code class="tex-${/^(?:\$\$|\\\[)/.test(raw) ? "block" : "inline"}">${escape(raw)}</code>` };
 
 const marked = new Marked({
   gfm: true,
   breaks: true, // models mean the line ends that they write
-  extensions: [formula],
+  extensions: [formula, inlineFormula],
   hooks: { emStrongMask: withoutStars },
   tokenizer: {
     escape(source) {
       const raw = INLINE_FORMULA.exec(source)?.[0];
-      return raw ? { type: "escape", raw, text: raw } : false;
+      if (!raw) return false;
+      return raw.length > 2 ? { type: "inline_formula", raw } : { type: "escape", raw, text: raw };
     },
     // Text ends where a formula may begin; looked for nearby first, because each amount of money is such a place.
     inlineText(source) {
@@ -109,42 +108,6 @@ const marked = new Marked({
 
 const element = (name, properties) => Object.assign(document.createElement(name), properties);
 
-const purifier = DOMPurify(window);
-const RULES = {
-  ALLOWED_TAGS: (
-    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre strong table tbody td th thead tr ul"
-  ).split(" "),
-  ALLOWED_ATTR: ["href", "align", "start", "class"],
-  ALLOW_DATA_ATTR: false,
-  ALLOW_ARIA_ATTR: false,
-  ALLOWED_URI_REGEXP: ADDRESS,
-  ADD_URI_SAFE_ATTR: ["align", "start"], // every other attribute must be such an address
-  RETURN_DOM_FRAGMENT: true,
-};
-const DRAWN = new Set(["div", "svg", "rect", "line", "text", "title"]);
-const CHART = {
-  ALLOWED_TAGS: [...DRAWN, "#text"],
-  ALLOWED_ATTR: ["class", "role", "aria-label", "height", "width", "x", "y", "x1", "x2", "y1", "y2"],
-  ALLOW_DATA_ATTR: false,
-  RETURN_DOM_FRAGMENT: true,
-};
-// `&#8238;` is such a character only now.
-purifier.addHook("uponSanitizeElement", (node) => node.nodeType === 3 && (node.data = visible(node.data)));
-purifier.addHook("uponSanitizeAttribute", (element, attribute) => {
-  // The only class is the language of a code block; charts, which no model wrote, have theirs.
-  if (attribute.attrName !== "class" || DRAWN.has(element.localName)) return;
-  attribute.keepAttr = /^language-[\w+#.-]{1,40}$/.test(attribute.attrValue);
-});
-purifier.addHook("afterSanitizeAttributes", (element) => {
-  if (element.localName !== "a" || !element.hasAttribute("href")) return;
-  element.target = "_blank";
-  element.rel = "noopener noreferrer nofollow";
-  element.title = element.href;
-});
-
-// A chart of the gateway as elements: nothing but a drawing gets through.
-export const chartFragment = (markup) => purifier.sanitize(markup, CHART);
-
 // The blocks of a text. Markdown can be written so that reading it takes time with the square of its length: a long text is
 // first read in pieces, ever longer ones, and is null where one took too long twice (once may have been the machine).
 function lex(source) {
@@ -159,23 +122,31 @@ function lex(source) {
   return marked.lexer(source);
 }
 
-// A fragment of safe elements for tokens of the renderer.
-function fragmentOf(tokens) {
-  const fragment = purifier.sanitize(marked.parser(tokens), RULES);
+// A fragment of safe elements for tokens of the renderer. Each element knows where in the text its token begins (`offset`), so
+// that the map of a thought leads to it.
+function fragmentOf(tokens, offset) {
+  const fragment = markdownFragment(tokens.map((token) => `<div>${marked.parser([token])}</div>`).join(""));
+  [...fragment.children].forEach((block, index) => {
+    for (const child of block.children) child.offset = offset;
+    offset += tokens[index].raw.length;
+    block.replaceWith(...block.childNodes);
+  });
   fragment.querySelectorAll("pre").forEach(addCodeHead);
   fragment.querySelectorAll("table").forEach((table) => {
     // A wide table scrolls by itself, so that the page does not.
-    const scroller = element("div", { className: "scroll", tabIndex: 0 });
+    const scroller = element("div", { className: "scroll", tabIndex: 0, offset: table.offset });
     table.replaceWith(scroller);
     scroller.append(table);
   });
+  drawFormulas(fragment);
+  colourCode(fragment);
   return fragment;
 }
 
 // The language of a code block, and a button that copies it.
 function addCodeHead(block) {
   const code = block.querySelector("code") ?? block;
-  const figure = element("div", { className: "code" });
+  const figure = element("div", { className: "code", offset: block.offset });
   const head = element("div", { className: "code-head" });
   const language = element("span", { textContent: /language-(\S+)/.exec(code.className)?.[1] ?? "" });
   const button = element("button", { type: "button", className: "plain", textContent: "Copy", ariaLabel: "Copy code" });
@@ -216,6 +187,7 @@ export class Markdown extends Component {
   constructor() {
     super();
     this.taken = ""; // the text that was read
+    this.offset = 0; // where in it the tail begins
     this.source = ""; // of it, what may still change, as it is shown
     this.rests = 0; // when the next drawing is due
     this.tooMuch = false;
@@ -278,7 +250,7 @@ export class Markdown extends Component {
       return true;
     }
     this.settle(tokens, running);
-    this.tail.replaceChildren(fragmentOf(tokens));
+    this.tail.replaceChildren(fragmentOf(tokens, this.offset));
     return true;
   }
   restart() {
@@ -286,6 +258,7 @@ export class Markdown extends Component {
     this.tail = null;
     this.defines = this.tooMuch = false;
     this.taken = this.source = "";
+    this.offset = 0;
   }
   // Move blocks that can no longer change out of the tail: all but the last two that are more than whitespace.
   settle(tokens, running) {
@@ -293,8 +266,10 @@ export class Markdown extends Component {
     if (!running || solid.length < 3) return;
     const done = tokens.splice(0, solid.at(-2));
     const settled = element("div");
-    settled.append(fragmentOf(done));
-    this.source = this.source.slice(done.reduce((length, token) => length + token.raw.length, 0));
+    settled.append(fragmentOf(done, this.offset));
+    const length = done.reduce((sum, token) => sum + token.raw.length, 0);
+    this.source = this.source.slice(length);
+    this.offset += length;
     this.tail.before(settled);
   }
 }

@@ -8,9 +8,10 @@
 //   <${Timeline} parts=${reply.parts} running=${false} settings=${settings} />
 
 import { following, stay } from "./follow.js";
+import { Icon } from "./icon.js";
 import { copyText, Markdown, Plain, visible } from "./markdown.js";
 import { address } from "./route.js";
-import { ThoughtMap } from "./thought_map.js";
+import { mapOf, Outline, Ribbon } from "./thought_map.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
 
 // Figures as people read them.
@@ -52,7 +53,7 @@ function figuresOf(part, words) {
 }
 
 // A thought: a heading that sticks and folds, the text, a margin and an end that fold too.
-export function Thought({ part, running, unanswered, settings }) {
+export function Thought({ part, running, unanswered, answer, settings }) {
   const [chosen, setChosen] = useState(null); // what the person wants; null: what the setting says
   const id = useMemo(() => `thought-${++lastId}`, []);
   const section = useRef();
@@ -90,6 +91,7 @@ export function Thought({ part, running, unanswered, settings }) {
   }, [open]);
 
   const Text = settings.thoughts === "markdown" ? Markdown : Plain;
+  const map = open && mapOf(part, running, answer);
   const ended = part.complete === false && !running ? (part.ended ?? "never closed") : "";
   return html`
     <section ref=${section} class="thought ${open ? "open" : "folded"} ${running ? "running" : ""}">
@@ -106,8 +108,8 @@ export function Thought({ part, running, unanswered, settings }) {
       <div id=${id} class="thought-body" hidden=${open ? false : "until-found"} onbeforematch=${() => setChosen(true)}>
         <button type="button" class="thought-margin" tabindex="-1" aria-hidden="true" title="Fold this thought"
           onClick=${toggle}></button>
-        <div class="thought-inner">
-          ${open && html`<${ThoughtMap} part=${part} running=${running} body=${Text === Plain ? body : null} />`}
+        <div class="thought-inner ${map ? "mapped" : ""}">
+          ${map && html`<${Ribbon} part=${part} map=${map} running=${running} body=${body} /><${Outline} part=${part} map=${map} running=${running} body=${body} />`}
           <div class="thought-text" ref=${body}><${Text} source=${part} text=${part.text} running=${running} /></div>
           ${!running &&
           html`<button type="button" class="thought-end plain" onClick=${toggle}>
@@ -162,12 +164,14 @@ export function unansweredThought(parts) {
 export function Timeline({ parts, running, settings, below }) {
   const several = parts.length > 2 || parts.some((part) => part.kind === "tool_call");
   const thought = running ? null : unansweredThought(parts);
+  const last = parts.at(-1);
+  const answer = !running && last?.kind === "text" ? last.text : ""; // a thought's map says where it is first mentioned
   return html`
     <ol class="timeline ${several ? "several" : ""}">
       ${parts.map(
         (part, index) => html`<li key=${index} class="part-${part.kind}">
           <${KINDS[part.kind]} part=${part} running=${Boolean(running) && index === parts.length - 1}
-            unanswered=${part === thought} settings=${settings}>${below?.(part)}<//>
+            unanswered=${part === thought} answer=${answer} settings=${settings}>${below?.(part)}<//>
         </li>`,
       )}
     </ol>
@@ -184,10 +188,10 @@ export function CopyButton({ text, label = "Copy" }) {
     announce(copied ? "Copied" : "The browser does not let this page copy");
     setTimeout(() => setDone(""), 2000);
   };
-  return html`<button type="button" class="plain" onClick=${copy}>${done || label}</button>`;
+  return html`<button type="button" class="plain" onClick=${copy}><${Icon} name="copy" />${done || label}</button>`;
 }
 
-export const InspectLink = ({ id }) => id && html`<a class="plain-link" href=${address(`inspect/request/${encodeURIComponent(id)}`)}>Inspect</a>`;
+export const InspectLink = ({ id }) => id && html`<a class="plain-link" href=${address(`inspect/request/${encodeURIComponent(id)}`)}><${Icon} name="inspect" />Inspect</a>`;
 
 // What happened, and what can be done about it.
 export function Message({ tone = "info", title, children, action, onAction }) {

@@ -16,8 +16,8 @@ export const CHOICES = {
   thoughts: {
     label: "Thoughts are shown as",
     options: [
+      ["markdown", "Markdown, quieter than the answer"],
       ["plain", "Plain text, as the model wrote it"],
-      ["markdown", "Markdown"],
     ],
   },
   scheme: {

@@ -1,7 +1,7 @@
 // Stats: what history keeps, in figures: the tables and charts of `asides stats`, by model and over time.
 
 import { getJSON } from "./api.js";
-import { chartFragment } from "./markdown.js";
+import { chartFragment } from "./sanitize.js";
 import { count } from "./parts.js";
 import { closed, DateField, Loading, Numbers, Select, useLoaded } from "./loading.js";
 import { go, parameters } from "./route.js";
@@ -46,8 +46,8 @@ function Counted({ found, about }) {
   const titles = [...new Set(found.charts.map((chart) => chart.section))];
   return html`<p class="muted">${count(found.replies, "reply", "replies")}${!about.operator && " of this key"}. ${found.truncated && "There are more; the newest were counted."}</p>
     <${Section} title="At a glance"><${Glance} models=${found.models} /><//>
-    ${titles.map((title) => html`<${Section} key=${title} title=${title}>
-      ${found.charts.filter((chart) => chart.section === title).map((chart) => html`<${Chart} key=${chart.title} chart=${chart} />`)}<//>`)}
+    <div class="charts">${titles.map((title) => html`<${Section} key=${title} title=${title}>
+      ${found.charts.filter((chart) => chart.section === title).map((chart) => html`<${Chart} key=${chart.title} chart=${chart} />`)}<//>`)}</div>
     <${Section} title="What the figures mean">
       <dl class="terms">${found.definitions.map(([term, meaning]) => html`<dt>${term}</dt><dd>${meaning}</dd>`)}</dl><//>`;
 }
