@@ -12,6 +12,7 @@ import pytest
 import asides
 from asides._cli.demo.command import chunks, scenes
 from asides._cli.demo.gateway import CLIENTS
+from asides._cli.demo.panes import Panes, Stretch
 from asides._recordings.replies import recordings as replies
 from tests.cli.running import OnScreen, environment, run
 from tests.waiting import PATIENCE
@@ -51,6 +52,21 @@ def test_the_recordings_show_what_they_say() -> None:
     assert parts("the end comes too soon") == [asides.Thinking, asides.Text, asides.Thinking]
 
 
+def test_two_panes_show_raw_output_and_its_parts() -> None:
+    """Whatever has come: what is in no part is a marker, and a part grows beside it."""
+    recording = next(recording for recording in scenes() if recording.title == "A thought, an answer")
+    panes = Panes(asides.Parser(recording.format), 100)
+    for chunk in chunks(recording.output):
+        panes.feed(chunk)
+        left = "".join(text for row, _ in panes.rows() for text, _ in row)
+        assert recording.output.replace("\n", "").startswith(left)
+    panes.finish()
+    rows = panes.rows()
+    assert rows[0] == ((Stretch("<think>", "marker"),), (Stretch("thinking", "label"),))
+    assert rows[-1][0] == (Stretch("17 × 23 is 391.", "text"), Stretch("<|im_end|>", "marker"))
+    assert [row[0].text for _, row in rows if row][-2:] == ["answer", "17 × 23 is 391."]
+
+
 def test_chunks_lose_nothing() -> None:
     for recording in scenes():
         assert "".join(chunks(recording.output)) == recording.output
@@ -77,7 +93,7 @@ def test_every_kind_of_client_is_shown_the_gateway(shown: str) -> None:
         assert client.name in shown
         thinking, answer = (".".join(field) for field in (client.thinking, client.answer))
         assert f"  {thinking:<{max(len(thinking), len(answer))}} | " in shown
-        assert f"  {answer:<{max(len(thinking), len(answer))}} | This is a recording" in shown
+        assert f"  {answer:<{max(len(thinking), len(answer))}} | " in shown
     known = replies().recording
     assert all(known[number].thinking.splitlines()[-1] in shown for number in range(len(CLIENTS)))
     for line in (

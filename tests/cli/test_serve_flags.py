@@ -202,6 +202,9 @@ def test_without_an_upstream_it_names_what_to_try() -> None:
         found = re.search(r"\n  \S*asides run recorded-qwen3 --url (http://127\.0\.0\.1:\d+)\n", said)
         assert found is not None
         assert "Try it in another terminal, or in a browser:\n" in said
+        assert "( • ) asides" in said
+        assert f"page  {found[1]}/?token=" in said
+        assert f"API   {found[1]}/v1" in said
         assert re.search(rf"\n  {re.escape(found[1])}/\?token=[\w-]{{43}}\n", said)
         assert f"curl -N {found[1]}/v1/chat/completions" in said
         assert (f"from here it is {found[1]}" in " ".join(said.split())) == (host == "0.0.0.0")

@@ -84,6 +84,10 @@ def test_markdown() -> None:
     assert (shown.look_of("beyond eighty"), shown.look_of("code")) == ("0;1", "0;33")
     unbroken = on_screen(40, "-f", "qwen3", "--markdown", "--nowordwrap", given=given.encode()).emulator
     assert f"\x1b[0;1m{LINE}\x1b[0m" in unbroken.raw
+    by_default = on_screen(40, "-f", "qwen3", given=given.encode()).emulator
+    assert by_default.lines == shown.lines
+    written = on_screen(200, "-f", "qwen3", "--no-markdown", given=given.encode()).emulator
+    assert written.lines == [f"**{LINE}**", "- `code`"]
     plain = on_screen(200, "-f", "qwen3", "--markdown", given=given.encode(), NO_COLOR="1").emulator
     assert plain.lines == [f"**{LINE}**", "- `code`"]
     assert run("-f", "qwen3", "--markdown", given=given.encode()).stdout == given.encode()

@@ -48,6 +48,15 @@ def test_the_picture_of_the_terminal_is_current() -> None:
     assert make() == PICTURE.read_text(encoding="utf-8"), "run: python -m tools.terminal_picture --write"
 
 
+def test_the_film_of_the_demo_is_current_and_runs_by_itself() -> None:
+    from tools.demo_picture import PICTURE, make
+
+    film = PICTURE.read_text(encoding="utf-8")
+    assert make() == film, "run: python -m tools.demo_picture --write"
+    assert "<script" not in film
+    assert len(film) < 100_000
+
+
 def test_the_readme_example_prints_what_the_readme_says() -> None:
     ((code, printed),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -240,3 +240,12 @@ def test_on_a_terminal_each_upstream_is_asked(
     asked = {record.message: record.levelname for record in caplog.records if hasattr(record, "event")}
     assert asked["the upstream near answers"] == "INFO"
     assert [level for line, level in asked.items() if "far at http" in line] == ["WARNING"]
+
+
+def test_the_box_of_the_address_is_never_wider_than_the_terminal() -> None:
+    """Where it would be, rules stand in its place, so that an address can be copied whole."""
+    lines = ("asides", "page  http://127.0.0.1:8777/?token=abc")
+    wide, narrow = serving.boxed(lines, 80).split("\n"), serving.boxed(lines, 40).split("\n")
+    assert wide[0] == f"╭{'─' * (len(lines[1]) + 2)}╮"
+    assert wide[2] == f"│ {lines[1]} │"
+    assert narrow == ["─" * 39, *lines, "─" * 39]

@@ -14,7 +14,7 @@ import ollama
 import openai
 import pytest
 
-from asides._recordings.replies import NOTE, recordings
+from asides._recordings.replies import recordings
 from asides._recordings.upstream import Recorded
 from tests.gateway.clients import DIALECTS, Dialect, ask
 from tests.gateway.running import gateway
@@ -33,7 +33,7 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 RECIPES = (Path(__file__).parents[2] / "docs" / "how-to" / "recipes.md").read_text(encoding="utf-8")
 SDK_EXAMPLES = re.findall(r"^```python\n(import (?:openai|anthropic|ollama)\n.*?)^```", RECIPES, re.M | re.S)
 WEATHER = "How is the weather?"
-TOLD = f"{NOTE}\n\nThe tool says: 24 degrees"
+TOLD = "The tool says: 24 degrees"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_every_client_gets_thought_and_answer_apart(url: str, dialect: Dialect, 
     turn = DIALECTS.index(dialect) + stream
     for model in (THINKERS[turn % len(THINKERS)], THINKERS[(turn + 2) % len(THINKERS)]):
         seen = ask(dialect, url, stream=stream, model=model, question="What is 17 times 23?")
-        assert (seen.thinking, seen.text) == (QUICK.thinking, f"{NOTE}\n\n{QUICK.answer}")
+        assert (seen.thinking, seen.text) == (QUICK.thinking, QUICK.answer)
 
 
 @pytest.mark.parametrize(("dialect", "model"), list(zip(WITHOUT_THINKING, THINKERS, strict=True)))
@@ -58,7 +58,7 @@ def test_thinking_turned_off(url: str, dialect: Dialect, model: str) -> None:
     """Each dialect's own way to turn thinking off reaches the model, and its answer is read as an answer."""
     for asked in {model, "recorded-deepseek-r1"}:
         seen = ask(dialect, url, model=asked, question="What is 17 times 23?", **WITHOUT_THINKING[dialect])
-        assert (seen.thinking, seen.text) == ("", f"{NOTE}\n\n{QUICK.answer}")
+        assert (seen.thinking, seen.text) == ("", QUICK.answer)
 
 
 def test_a_tool_turn_with_openai(url: str) -> None:
@@ -124,7 +124,7 @@ def test_the_recipes_of_the_sdks_work(url: str, code: str) -> None:
     """The examples of docs/how-to/recipes.md print the thought and then the answer."""
     program = code.replace("http://127.0.0.1:8777", url)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.stdout == f"{QUICK.thinking}\n{NOTE}\n\n{QUICK.answer}\n", done.stderr
+    assert done.stdout == f"{QUICK.thinking}\n{QUICK.answer}\n", done.stderr
 
 
 def test_every_sdk_has_a_recipe() -> None:

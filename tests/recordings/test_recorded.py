@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 import asides
-from asides._recordings.replies import NOTE, recordings
+from asides._recordings.replies import recordings
 from asides._recordings.upstream import Recorded
 from asides.dialects._framing import SseReader
 
@@ -80,27 +82,55 @@ def refused(**body: Any) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("model", [model.name for model in THINKERS])
-@pytest.mark.parametrize("recording", recordings().recording, ids=lambda recording: recording.asked[0])
+@pytest.mark.parametrize(
+    "recording",
+    [recording for recording in recordings().recording if not recording.cut],
+    ids=lambda recording: recording.asked[0],
+)
 def test_every_recording_is_one_thought_and_one_answer(model: str, recording: Any) -> None:
     """Read as its model's settings say, a recording is its thought and its answer, for all that it is asked by."""
     for asked in recording.asked:
         message = read(model, content(model=model, messages=question(f"So, {asked.upper()}?")))
         assert message.thinking == recording.thinking
-        assert message.text == f"{NOTE}\n\n{recording.answer}"
+        assert message.text == recording.answer
         assert message.notices == ()
+
+
+@pytest.mark.parametrize("model", [model.name for model in THINKERS])
+@pytest.mark.parametrize(
+    "recording", [recording for recording in recordings().recording if recording.cut], ids=lambda each: each.asked[0]
+)
+def test_a_recording_that_was_cut_off_ends_in_its_thought(model: str, recording: Any) -> None:
+    status, reply = ask(model=model, messages=question(recording.question))
+    choice = reply["choices"][0]
+    assert (status, choice["finish_reason"]) == (200, "length")
+    message = read(model, choice["message"]["content"])
+    assert (message.thinking, message.text, message.complete) == (recording.thinking, "", False)
+
+
+def test_ten_recordings_are_long_and_each_answers_its_question() -> None:
+    """Of 300 to 3,000 words, with their source named; together at most 200 kB compressed."""
+    known = recordings().recording
+    long = [recording for recording in known if recording.question]
+    assert len(long) == 10
+    for recording in long:
+        assert 300 <= len(recording.thinking.split()) <= 3000
+        assert recording.source
+        assert content(model="recorded-qwen3", messages=question(recording.question)).count(recording.thinking) == 1
+    files = Path(asides.__file__).parent / "_recordings"
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files.glob("*.toml")) < 200_000
 
 
 @pytest.mark.parametrize("recorded", recordings().model, ids=lambda model: model.name)
 def test_thinking_can_be_turned_off(recorded: Any) -> None:
-    """With thinking off there is no thought, only the answer, and it still says that it is a recording. DeepSeek R1
-    thinks all the same, as the model does."""
+    """With thinking off there is no thought, only the answer. DeepSeek R1 thinks all the same, as the model does."""
     off: list[dict[str, Any]] = [{"chat_template_kwargs": {"enable_thinking": False}}, {"reasoning_effort": "none"}]
     for body in off:
         raw = content(model=recorded.name, messages=question("a haiku"), **body)
         always = recorded.format == "deepseek_r1"
         message = read(recorded.name, raw, thinks=always)
         assert bool(message.thinking) is always
-        assert message.text.startswith(NOTE)
+        assert message.text
 
 
 def test_the_raw_markers_are_sent() -> None:
@@ -116,7 +146,7 @@ def test_the_raw_markers_are_sent() -> None:
 def test_a_question_that_is_not_on_record_gets_an_honest_answer() -> None:
     """Who asks something else is told that no model runs, and how to get one."""
     text = content(model="recorded-qwen3", messages=question("Which hieroglyph is this?"))
-    assert NOTE in text
+    assert "No model is running" in text
     assert "asides serve --upstream" in text
 
 
@@ -167,7 +197,7 @@ def test_a_tool_is_called_and_its_result_told() -> None:
     assert (call.name, call.arguments, call.error) == ("get_weather", '{"city":"Lisbon"}', None)
     results = [{"role": "tool", "content": "{sunny}"}, {"role": "tool", "content": [{"type": "text", "text": "24 C"}]}]
     told = content(model="recorded-tools", messages=[*asked, {"role": "assistant"}, *results], tools=[WEATHER])
-    assert read("recorded-tools", told).text == f"{NOTE}\n\nThe tool says: {{sunny}} 24 C"
+    assert read("recorded-tools", told).text == "The tool says: {sunny} 24 C"
 
 
 def test_no_other_tool_is_ever_called() -> None:

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[str, str]] = {
     **{
         model.name: (
             model.format,
-            compose(model, [{"role": "user", "content": "How is the weather in Oslo?"}], TOOLS, thinks=True),
+            compose(model, [{"role": "user", "content": "How is the weather in Oslo?"}], TOOLS, thinks=True).raw,
         )
         for model in recordings().model
     },

@@ -224,8 +224,10 @@ def add_markdown(group: argparse._ActionsContainer) -> None:
     """The option that draws Markdown."""
     group.add_argument(
         "--markdown",
-        action="store_true",
-        help="on a terminal with colours, render the answer's Markdown: bold, code, lists (default: as written)",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="on a terminal with colours, render the answer's Markdown: bold, code, lists; or leave it as written "
+        "(default: render)",
     )
 
 
@@ -306,6 +308,8 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("-n numbers lines of text; it cannot be used with --json or --only calls")
     if options.markdown and options.number:
         parser.error("-n numbers lines as they were written; it cannot be used with --markdown")
+    if options.markdown is None:  # what is no answer is not drawn as one
+        options.markdown = not (options.number or options.json or options.only in ("calls", "thinking"))
     if options.collapse and (options.json or options.only):
         parser.error("--collapse shows thoughts beside the answer; it cannot be used with --json or --only")
     if options.agent and not options.save:

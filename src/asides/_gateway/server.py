@@ -288,10 +288,25 @@ def announce_page(config: Config, url: str, token: str) -> str:
     page = local_address(url)
     if wants_token(config):
         page += f"/?{TOKEN_PARAMETER}={token}"
-    log.info(
-        "open %s in a browser to watch a model think", page, extra={"event": "page", "url": page, logs.SHOWN: True}
-    )
+    if sys.stderr is not None and sys.stderr.isatty():
+        logs.flush()
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        apis = f"{local_address(url)}/v1"
+        print(boxed(("( • ) asides", f"page  {page}", f"API   {apis}"), columns), file=sys.stderr, flush=True)
+    else:
+        extra = {"event": "page", "url": page, logs.SHOWN: True}
+        log.info("open %s in a browser to watch a model think", page, extra=extra)
     return page
+
+
+def boxed(lines: Sequence[str], columns: int) -> str:
+    """Lines in a box; between two rules where it would not fit, so that no address is broken by its sides."""
+    widest = max(map(len, lines))
+    if widest + 4 > columns:
+        rule = "─" * (columns - 1)
+        return "\n".join((rule, *lines, rule))
+    rule = "─" * (widest + 2)
+    return "\n".join((f"╭{rule}╮", *(f"│ {line:<{widest}} │" for line in lines), f"╰{rule}╯"))
 
 
 _reporting: set[asyncio.Task[None]] = set()

@@ -119,7 +119,7 @@ def list_examples() -> list[dict[str, str]]:
         {
             "name": model.name,
             "format": get_format(model.format).name,
-            "text": compose(model, question, [EXAMPLE_TOOL], thinks=True),
+            "text": compose(model, question, [EXAMPLE_TOOL], thinks=True).raw,
         }
         for model in recordings().model
     ]

@@ -1,7 +1,8 @@
 """The recorded replies: which one answers a conversation, and how each recorded model writes it. Knows no wire format.
 
 `replies.toml` holds both: recordings (a thought and an answer, chosen by words of the question) and models (format and
-templates of raw output). `compose` joins them: the raw output of one model for one conversation, markers included.
+templates of raw output); `long.toml` holds long recordings. `compose` joins them: the raw output of one model for one
+conversation, markers included. That it is a recording is said by the model's name, not in the answer.
 
     compose(recordings().models["recorded-qwen3"], [{"role": "user", "content": "17 times 23?"}], [], thinks=True)
 """
@@ -13,12 +14,10 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-NOTE = "This is a recording; no model is running."
-"""How every answer begins."""
 LONGEST_RESULT = 2000
 """Characters of a tool's result that are repeated."""
 
@@ -30,8 +29,22 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: str
     asked: tuple[str, ...] = ()
     """Words of the questions that it answers; they must stand together."""
+    question: str = ""
+    """A question in full, for those that are offered."""
+    source: str = ""
+    """Where it is from, where it was not written with the others."""
+    cut: bool = False
+    """Whether it was cut off in its thought."""
     place: str = ""
     """Of the recording that calls the weather tool: the value of its parameter."""
+
+
+class Output(NamedTuple):
+    """What a recorded model writes."""
+
+    raw: str
+    cut: bool = False
+    """Whether its tokens ran out there."""
 
 
 class RecordedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,10 +58,13 @@ class RecordedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     call: str = ""
     """What follows the answer where it calls, with `{name}` and `{arguments}`; empty for one that never does."""
 
-    def write(self, recording: Recording, *, thinks: bool, **values: str) -> str:
+    def write(self, recording: Recording, *, thinks: bool, **values: str) -> Output:
         """The raw output, with markers. `values` fill the answer's own names."""
-        answer = f"{NOTE}\n\n{_fill(recording.answer, **values) if values else recording.answer}"
-        return _fill(self.thought if thinks else self.plain, thinking=recording.thinking, answer=answer)
+        template = self.thought if thinks else self.plain
+        if recording.cut and "{thinking}" in template:
+            return Output(template.partition("{thinking}")[0] + recording.thinking, cut=True)
+        answer = _fill(recording.answer, **values) if values else recording.answer
+        return Output(_fill(template, thinking=recording.thinking, answer=answer))
 
 
 class Recordings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,11 +88,14 @@ class Recordings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def recordings() -> Recordings:
     """What there is to replay, read once."""
-    text = files(__package__).joinpath("replies.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Recordings)
+    found, more = (
+        tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+        for name in ("replies.toml", "long.toml")
+    )
+    return msgspec.convert(found | {"recording": found["recording"] + more["recording"]}, Recordings)
 
 
-def compose(model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Sequence[Any], *, thinks: bool) -> str:
+def compose(model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Sequence[Any], *, thinks: bool) -> Output:
     """What this model answers next in a conversation, as raw output."""
     known = recordings()
     if not model.call:
@@ -89,7 +108,8 @@ def compose(model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Seq
         return model.write(known.toolless, thinks=thinks)
     name, parameter = tool
     arguments = {parameter: known.call.place} if parameter else {}
-    return model.write(known.call, thinks=thinks) + _fill(model.call, name=_json(name), arguments=_json(arguments))
+    called = _fill(model.call, name=_json(name), arguments=_json(arguments))
+    return Output(model.write(known.call, thinks=thinks).raw + called)
 
 
 def _recording_for(question: str) -> Recording:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ..dialects._framing import DONE, sse, to_json
-from .replies import RecordedModel, compose, recordings
+from .replies import Output, RecordedModel, compose, recordings
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -150,16 +150,16 @@ class _ReplayRequest:
             "system_fingerprint": "recording",
         }
 
-    def cut(self, output: str, prompt: str) -> _Replay:
+    def cut(self, output: Output, prompt: str) -> _Replay:
         """The output in tokens, cut at the request's `stop` and token limit."""
-        output = _before_stop(output, self.body.get("stop"))
-        tokens = _TOKEN.findall(output)
+        written = _before_stop(output.raw, self.body.get("stop"))
+        tokens = _TOKEN.findall(written)
         most = _most_tokens(self.body)
-        finish_reason = "stop"
+        finish_reason = "length" if output.cut and written == output.raw else "stop"
         if most is not None and most < len(tokens):
             tokens, finish_reason = tokens[:most], "length"
-        read, written = len(_TOKEN.findall(prompt)), len(tokens)
-        usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        read, count = len(_TOKEN.findall(prompt)), len(tokens)
+        usage = {"prompt_tokens": read, "completion_tokens": count, "total_tokens": read + count}
         return _Replay(tokens, finish_reason, usage)
 
 

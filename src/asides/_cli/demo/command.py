@@ -1,7 +1,8 @@
 """`asides demo`: recorded output, taken apart before your eyes. Plays recordings only; no model runs.
 
 A `Scene` of recordings.toml is raw output with a title: it is shown as the model wrote it, then fed to a parser in
-pieces of a few characters, and each part is written beside its label as it grows. Then a real gateway is started and
+pieces of a few characters, and each part is written beside its label as it grows. On a wide terminal with colours both
+come at once, side by side (`panes.py`). Then a real gateway is started and
 asked by three kinds of client (`gateway.py`); it replies with the recordings of `asides serve`, which are of another
 kind: thoughts and answers without markers, by the question that they answer.
 """
@@ -27,6 +28,7 @@ from ...terminal._wrap import Wrapped
 from .. import OK
 from ..options import Arguments
 from ..streams import BOLD, DIM, PLAIN, STDOUT, OutputStream
+from .panes import GUTTER, NARROWEST, Panes, play_beside
 
 EXIT_CODES = """\
 exit codes:
@@ -35,7 +37,7 @@ exit codes:
   130  stopped by Ctrl-C
   141  the reader of the output closed it, as in `asides demo | head -1`
 """
-SECONDS_PER_CHUNK = 0.01
+SECONDS_PER_CHUNK = 0.02
 PAUSE_SECONDS = 0.4
 CHUNK_SIZES = (3, 1, 4, 2, 5)
 LABELS = {"thinking": "thinking", "text": "answer", "tool_call": "call"}
@@ -87,19 +89,29 @@ def play(scenes: list[Scene], out: OutputStream, *, wait: bool) -> None:
     """Play recordings one after another, at a human pace or at once."""
     bold, dim = out.style(BOLD), out.style(DIM)
     asides = own_command()
+    screen = Screen(STDOUT)
+    columns = screen.width()
+    tallest = max(len(scene.output) // max(columns // 3, 1) + scene.output.count("\n") + 6 for scene in scenes)
+    beside = wait and screen.colour and columns >= NARROWEST and screen.height() > tallest
     out.write("This is a recording: outputs in the manner of real models. No model runs.\n")
     for number, scene in enumerate(scenes, 1):
         out.write(f"\n{number}. {scene.title}\n", bold)
         format = f" -f {scene.format}" if scene.format != "auto" else ""
         start = f" --start {scene.start}" if scene.start else ""
         out.write(f"{textwrap.fill(scene.about, 79)}\n\n  $ model | {asides}{format}{start}\n\n")
+        parser = Parser(scene.format, start=scene.start, retype=False, collect=beside)
+        if beside:
+            width = (columns - len(GUTTER) - 1) // 2
+            out.draw(f"{'The model writes':<{width}}{GUTTER}asides splits it\n")
+            play_beside(Panes(parser, columns), chunks(scene.output), out, columns, SECONDS_PER_CHUNK)
+            time.sleep(PAUSE_SECONDS)
+            continue
         out.write("The model writes:\n")
         for line in scene.output.split("\n"):
             out.write(f"  {line}\n", dim)
         out.write("\nasides splits it:\n")
         out.flush()
         gutter = Gutter(out, dim)
-        parser = Parser(scene.format, start=scene.start, retype=False, collect=False)
         for chunk in chunks(scene.output):
             if wait:
                 time.sleep(SECONDS_PER_CHUNK)

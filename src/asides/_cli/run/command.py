@@ -107,7 +107,7 @@ def run(arguments: list[str]) -> int:
         if not model:
             choices = choices_for(only_model(client))
         saving = _saving(options, config, store, before)
-        streams = Streams(raw=options.raw, wrap=choices.wrap, markdown=options.markdown)
+        streams = Streams(raw=options.raw, wrap=choices.wrap, markdown=options.markdown is not False)
         if not options.prompt and os.isatty(STDIN) and streams.out.terminal:
             return _converse(client, choices, choices_for, streams, options, saving, before)
         return _ask_once(client, choices, streams, options, saving, before)

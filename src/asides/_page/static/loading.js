@@ -40,7 +40,10 @@ export function Loading({ state: { error, found, again } }) {
 // Of a reply that was asked for here: that nothing has come yet, and why it is not whole.
 export const Waiting = ({ reply }) => html`<p class="muted waiting"><span class="dot" aria-hidden="true"></span>
   Waiting for ${reply.model}… ${reply.seconds >= 1 ? seconds(Math.floor(reply.seconds)) : ""}</p>`;
-export const Ending = ({ reply }) =>
+// Of a model that replays recordings (`asides serve` without an upstream).
+const Recorded = ({ model }) => model?.startsWith("recorded-") && html`<span class="badge">recorded</span>`;
+export const Ending = ({ reply }) => html`<${Recorded} model=${reply.model} /> ${ended(reply)}`;
+const ended = (reply) =>
   reply.state === "stopped" ? html`<span class="badge">stopped</span>` : reply.reason === "length" && html`<span class="badge warn">out of tokens</span>`;
 
 export const moment = (time) => new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });

@@ -67,20 +67,20 @@ function loopSeconds(part, loop) {
 function Find({ body, shown }) {
   const [wanted, setWanted] = useState("");
   const [at, setAt] = useState(0);
-  const ranges = useRef([]);
+  const [ranges, setRanges] = useState([]);
   useEffect(() => {
-    ranges.current = findAll(body.current, wanted);
-    setAt(0);
-    if (!globalThis.Highlight) return undefined;
-    if (wanted) CSS.highlights.set("find", new Highlight(...ranges.current));
+    const found = findAll(body.current, wanted);
+    setRanges(found);
+    if (!globalThis.Highlight || !wanted) return undefined;
+    CSS.highlights.set("find", new Highlight(...found));
     return () => CSS.highlights.delete("find");
   }, [wanted, wanted && shown]);
-  const number = ranges.current.length;
+  const number = ranges.length;
   const step = (by) => {
     if (!number) return;
     const next = (at + by + number) % number;
     setAt(next);
-    show(ranges.current[next]);
+    show(ranges[next]);
   };
   const pressed = (event) => {
     if (event.key === "Enter") step(event.shiftKey ? -1 : 1);
@@ -90,7 +90,7 @@ function Find({ body, shown }) {
     event.stopPropagation();
   };
   return html`<span class="find"><input type="search" aria-label="Find in this thought" placeholder="Find in this thought" value=${wanted}
-    onInput=${(event) => setWanted(event.target.value)} onKeyDown=${pressed} />
+    onInput=${(event) => (setWanted(event.target.value), setAt(0))} onKeyDown=${pressed} />
     ${wanted && html`<span class="muted" role="status">${number ? `${Math.min(at + 1, number)} of ${number}` : "not found"}</span>`}</span>`;
 }
 

@@ -8,6 +8,11 @@ const RECORDED = [
   { question: "What is 17 times 23?" },
   { question: "How many r are in strawberry?" },
   { question: "Write a Python function that finds palindromes." },
+  { question: "For which k do A(k, 3), B(3, 1) and C(6, k) form an isosceles triangle?", about: "maths, 567 words" },
+  { question: "Write an LRU cache, without OrderedDict.", about: "code, 484 words" },
+  { question: "How long must Jason walk each day to break in his new shoes in three weeks?", about: "a loop" },
+  { question: "How many portals are integrated within the HAL infrastructure?", about: "1,914 words" },
+  { question: "What does the German word Fernweh mean, and how would you say it in French?", about: "two languages" },
   { question: "What is the weather in Lisbon?", model: "recorded-tools", tools: WEATHER, about: "with a call" },
 ];
 const ASKED = [
