@@ -34,7 +34,7 @@ def whole_words(rows: list[str], text: str) -> bool:
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_the_filter(columns: int) -> None:
     """The answer has the rows of its layout; code is written as it came."""
-    asides = on_screen(columns, "-f", "qwen3", "--hide", given=REPLY.encode())
+    asides = on_screen(columns, "-f", "qwen3", "--hide", "--no-markdown", given=REPLY.encode())
     assert asides.emulator.lines == shown(ANSWER.lstrip("\n"), columns, len(ANSWER)).lines
     assert CODE in asides.emulator.raw
 
