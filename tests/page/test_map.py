@@ -125,7 +125,7 @@ LOOPS = """async texts => {
 def test_what_a_loop_is(visit: Visitor, servers: Servers) -> None:
     page = visit(servers.gateway.url)
     round_ = "So I go over it again, from the first line to the last one, and count. "
-    loop = "It begins. " + round_ * 5 + round_[:20]
+    loop = "It begins:\n" + round_ * 5 + round_[:20]
     none = [
         "",
         "short",

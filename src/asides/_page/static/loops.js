@@ -18,5 +18,5 @@ export function loopAtEnd(text) {
   let start = text.length - round;
   while (start > 0 && text[start - 1] === text[start - 1 + round]) start--;
   const rounds = (text.length - start) / round;
-  return rounds >= ROUNDS && text.length - start >= FEWEST ? { start, rounds: Math.floor(rounds) } : null;
+  return rounds >= ROUNDS && text.length - start >= FEWEST ? { start, rounds: Math.floor(rounds + 0.1) } : null; // a space after the last is no part of it
 }
