@@ -103,6 +103,7 @@ def test_a_loop_is_said_while_it_runs(visit: Visitor, servers: Servers) -> None:
     """And where it begins stands on the ribbon; a thought that repeats nothing has no alarm."""
     gate = Gate()
     beginning = "We are given a tree.\n\nFirst, count its leaves.\n\nWait, is it a tree?\n\nLet me check.\n\n"
+    beginning += "Alternatively, count its edges.\n\nNow go on with that.\n\n"
     script(servers.upstream, f"<think>{beginning}", gate, *["Maybe I should count the leaves once more. "] * 30)
     page = visit(servers.gateway.url, settings='{"fold": "open"}')
     ask(page, "so?")
