@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides._cli.demo.command import chunks, scenes
 from asides._cli.demo.gateway import CLIENTS
-from asides._cli.demo.panes import Panes, Stretch
+from asides._cli.demo.panes import Panes, PaneText
 from asides._recordings.replies import recordings as replies
 from tests.cli.running import OnScreen, environment, run
 from tests.waiting import PATIENCE
@@ -62,8 +62,8 @@ def test_two_panes_show_raw_output_and_its_parts() -> None:
         assert recording.output.replace("\n", "").startswith(left)
     panes.finish()
     rows = panes.rows()
-    assert rows[0] == ((Stretch("<think>", "marker"),), (Stretch("thinking", "label"),))
-    assert rows[-1][0] == (Stretch("17 × 23 is 391.", "text"), Stretch("<|im_end|>", "marker"))
+    assert rows[0] == ((PaneText("<think>", "marker"),), (PaneText("thinking", "label"),))
+    assert rows[-1][0] == (PaneText("17 × 23 is 391.", "text"), PaneText("<|im_end|>", "marker"))
     assert [row[0].text for _, row in rows if row][-2:] == ["answer", "17 × 23 is 391."]
 
 

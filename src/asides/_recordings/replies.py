@@ -39,7 +39,7 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of the recording that calls the weather tool: the value of its parameter."""
 
 
-class Output(NamedTuple):
+class RecordedOutput(NamedTuple):
     """What a recorded model writes."""
 
     raw: str
@@ -58,13 +58,13 @@ class RecordedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     call: str = ""
     """What follows the answer where it calls, with `{name}` and `{arguments}`; empty for one that never does."""
 
-    def write(self, recording: Recording, *, thinks: bool, **values: str) -> Output:
+    def write(self, recording: Recording, *, thinks: bool, **values: str) -> RecordedOutput:
         """The raw output, with markers. `values` fill the answer's own names."""
         template = self.thought if thinks else self.plain
         if recording.cut and "{thinking}" in template:
-            return Output(template.partition("{thinking}")[0] + recording.thinking, cut=True)
+            return RecordedOutput(template.partition("{thinking}")[0] + recording.thinking, cut=True)
         answer = _fill(recording.answer, **values) if values else recording.answer
-        return Output(_fill(template, thinking=recording.thinking, answer=answer))
+        return RecordedOutput(_fill(template, thinking=recording.thinking, answer=answer))
 
 
 class Recordings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +95,9 @@ def recordings() -> Recordings:
     return msgspec.convert(found | {"recording": found["recording"] + more["recording"]}, Recordings)
 
 
-def compose(model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Sequence[Any], *, thinks: bool) -> Output:
+def compose(
+    model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Sequence[Any], *, thinks: bool
+) -> RecordedOutput:
     """What this model answers next in a conversation, as raw output."""
     known = recordings()
     if not model.call:
@@ -109,7 +111,7 @@ def compose(model: RecordedModel, messages: Sequence[dict[str, Any]], tools: Seq
     name, parameter = tool
     arguments = {parameter: known.call.place} if parameter else {}
     called = _fill(model.call, name=_json(name), arguments=_json(arguments))
-    return Output(model.write(known.call, thinks=thinks).raw + called)
+    return RecordedOutput(model.write(known.call, thinks=thinks).raw + called)
 
 
 def _recording_for(question: str) -> Recording:

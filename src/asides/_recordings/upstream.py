@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ..dialects._framing import DONE, sse, to_json
-from .replies import Output, RecordedModel, compose, recordings
+from .replies import RecordedModel, RecordedOutput, compose, recordings
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -150,7 +150,7 @@ class _ReplayRequest:
             "system_fingerprint": "recording",
         }
 
-    def cut(self, output: Output, prompt: str) -> _Replay:
+    def cut(self, output: RecordedOutput, prompt: str) -> _Replay:
         """The output in tokens, cut at the request's `stop` and token limit."""
         written = _before_stop(output.raw, self.body.get("stop"))
         tokens = _TOKEN.findall(written)

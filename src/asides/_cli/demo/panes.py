@@ -22,14 +22,14 @@ LOOKS = {"marker": "33", "thinking": "2", "text": "", "tool_call": "36", "label"
 """Escape codes of each kind of characters."""
 
 
-class Stretch(NamedTuple):
+class PaneText(NamedTuple):
     """Characters of one look, on one row."""
 
     text: str
     look: str
 
 
-Row = tuple[Stretch, ...]
+Row = tuple[PaneText, ...]
 
 
 class Panes:
@@ -72,13 +72,13 @@ class Panes:
                 label, text, look = "answer", part.text, "text"
             else:
                 label, text, look = "call", f"{part.name} {part.arguments}", "tool_call"
-            rows += [(Stretch(label, "label"),), *_wrapped(((each, look) for each in text), self._width)]
+            rows += [(PaneText(label, "label"),), *_wrapped(((each, look) for each in text), self._width)]
         return rows
 
 
 def _wrapped(characters: Iterable[tuple[str, str]], width: int) -> Iterator[Row]:
     """Characters with their looks as rows no longer than this."""
-    row: list[Stretch] = []
+    row: list[PaneText] = []
     length = 0
     for character, look in characters:
         if character == "\n" or length == width:
@@ -87,9 +87,9 @@ def _wrapped(characters: Iterable[tuple[str, str]], width: int) -> Iterator[Row]
             if character == "\n":
                 continue
         if row and row[-1].look == look:
-            row[-1] = Stretch(row[-1].text + character, look)
+            row[-1] = PaneText(row[-1].text + character, look)
         else:
-            row.append(Stretch(character, look))
+            row.append(PaneText(character, look))
         length += 1
     if row:
         yield tuple(row)
