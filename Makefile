@@ -158,7 +158,7 @@ peer-names: .venv/.test ## List the names of other projects' parsers, in their n
 	.venv/bin/python -m tools.peer_names
 
 # Not part of `test`: torch, and the sources of vLLM and SGLang, about 3 GB. PEERS_ARGUMENTS="--write" takes what is found for known
-# and writes docs/reference/peers_compared.md; "--only qwen3" reads one format, "--recorded FOLDER" recorded outputs too.
+# and writes the page of the comparison; "--only qwen3" reads one format, "--recorded FOLDER" recorded outputs too.
 test-peers: .venv-peers/.peers ## Read turns of every family with the newest parsers of vLLM and SGLang and with ours; list new disagreements
 	PYTHONPATH=.venv-peers/sources .venv-peers/bin/python -m tests.peers $(PEERS_ARGUMENTS)
 

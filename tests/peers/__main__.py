@@ -4,7 +4,7 @@
     python -m tests.peers --scripts      the scripts of the scoreboard, a JSON line for each reading
 
 What `known.txt` has is known; anything else that a peer reads otherwise is printed, and the exit code is 1. `--write`
-takes all that was found into `known.txt` and docs/reference/peers_compared.md. Without `--recorded` the table of
+takes all that was found into `known.txt` and the page of the comparison. Without `--recorded` the table of
 recorded outputs stays as it is.
 """
 

@@ -1,4 +1,4 @@
-"""docs/reference/peers_compared.md: three counts that are never added up, and what was not compared."""
+"""The page of the comparison, in the reference: three counts that are never added up, and what was not compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from asides.audit._verdicts import CODES
 from tests.peers.parsers import Flags
 from tests.peers.turns import EACH, MOST_RECORDED, ODD, SEED, SHAPES
 
-PAGE = Path(__file__).parents[2] / "docs/reference/peers_compared.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "peers_compared.md"
+"""Written by `--write`; not in the repository until its disagreements were looked through."""
 NAMES = {"asides": "asides", "vllm": "vLLM", "sglang": "SGLang"}
 
 
