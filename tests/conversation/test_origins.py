@@ -324,7 +324,7 @@ NESTED = (
             "{% set n = namespace(a=1) %}{% for b in range(60) %}{% set n.a = namespace(a=n.a, b=n.a) %}{% endfor %}{{ n }}",
             "characters",
         ),
-        ("{% set n = namespace() %}{% set n.a = n %}{{ n }}", "characters"),
+        ("{% set n = namespace() %}{% set n.a = n %}{{ n }}", "too deeply"),
         ("{% set a = 'a' * 999999 %}{{ a.replace('a', a) }}", "characters"),
         ("{% set a = 'a' * 999999 %}{{ a | replace('a', a) }}", "characters"),
         ("{% set a = 'a' * 999999 %}{{ a.join(a) }}", "characters"),

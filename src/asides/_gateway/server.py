@@ -290,9 +290,12 @@ def announce_page(config: Config, url: str, token: str) -> str:
         page += f"/?{TOKEN_PARAMETER}={token}"
     if sys.stderr is not None and sys.stderr.isatty():
         logs.flush()
-        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         apis = f"{local_address(url)}/v1"
-        print(boxed(("( • ) asides", f"page  {page}", f"API   {apis}"), columns), file=sys.stderr, flush=True)
+        print(
+            boxed(("( • ) asides", f"page  {page}", f"API   {apis}"), logs.terminal_columns()),
+            file=sys.stderr,
+            flush=True,
+        )
     else:
         extra = {"event": "page", "url": page, logs.SHOWN: True}
         log.info("open %s in a browser to watch a model think", page, extra=extra)

@@ -95,8 +95,8 @@ class SdkReader:
         """`choices`: how many were asked for. Where that is one, it is the first, whatever number the server gives."""
         self._options = options
         self._most_choices = choices
-        self._dialect: Dialect | None = None
-        self._reader: FrameReader | None = None
+        self._recognized: tuple[Dialect, FrameReader] | None = None
+        """The API of the server, and its reader, once a frame has shown which it is."""
         self._unreadable: UnreadableError | None = None
         """The first frame that could not be read, while none could."""
         self._splitter: Splitter | None = None
@@ -120,21 +120,19 @@ class SdkReader:
 
         A first one that is no frame of a server, but something that a program has by mistake, is refused.
         """
-        reader, dialect = self._reader, self._dialect
+        first = self._recognized is None
         try:
             frame = frame_of(given)
-            if reader is None or dialect is None:
+            if self._recognized is None:
                 if says_nothing(frame):
                     return []
-                dialect = self._dialect = recognize(frame)
-                reader = self._reader = dialect.ReplyReader()
-                chunks = reader.read_frame(frame)
-                broken = is_broken(frame, dialect)
-            else:
-                chunks = reader.read_frame(frame)
-                broken = not chunks and is_broken(frame, dialect)
+                found = recognize(frame)
+                self._recognized = found, found.ReplyReader()
+            dialect, reader = self._recognized
+            chunks = reader.read_frame(frame)
+            broken = (first or not chunks) and is_broken(frame, dialect)
         except UsageError as error:
-            if reader is None:
+            if self._recognized is None:
                 if not isinstance(error, UnreadableError):
                     raise
                 self._unreadable = self._unreadable or error
@@ -152,9 +150,9 @@ class SdkReader:
 
     def finish(self) -> list[tuple[int, Event]]:
         """The stream is over: what was held back. One of which nothing could be read is a mistake."""
-        if self._reader is None and self._unreadable is not None:
+        if self._recognized is None and self._unreadable is not None:
             raise self._unreadable
-        events = self._split(self._reader.finish()) if self._reader is not None else []
+        events = self._split(self._recognized[1].finish()) if self._recognized is not None else []
         return events + self.give_up()
 
     def give_up(self) -> list[tuple[int, Event]]:

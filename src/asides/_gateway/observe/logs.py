@@ -344,6 +344,14 @@ class _TextLog(_LogFormatter):
         return "\n".join([fitted(f"{lead} {self._message(record)}"), *trace])
 
 
+def terminal_columns() -> int:
+    """How wide the terminal is that standard error writes to; 80 where it does not tell."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
 def fitted(text: str) -> str:
     """Text for standard error: on a terminal its lines are wrapped between words, what is set in is left as it is.
 
@@ -352,7 +360,7 @@ def fitted(text: str) -> str:
     """
     if not sys.stderr.isatty():
         return text
-    width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1  # some terminals do not tell it
+    width = terminal_columns() - 1
     wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
     rows = ([line] if line[:1] in ("", " ") else wrap(line, subsequent_indent="    ") for line in text.split("\n"))
     return "\n".join(row for lines in rows for row in lines)
