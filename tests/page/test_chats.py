@@ -19,7 +19,7 @@ from tests.page.talking import DONE, END, ask, complete, copied, heading, is_ope
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-LONG = "\n".join(f"Step {number}: I look at it once more." for number in range(120))
+LONG = "\n\n".join(f"Step {number}: I look at it once more." for number in range(120))
 
 
 def test_a_thought_appears_while_it_comes_and_folds_when_the_answer_begins(visit: Visitor, servers: Servers) -> None:
@@ -151,7 +151,7 @@ def test_a_thought_folds_from_its_margin_all_along(visit: Visitor, servers: Serv
     page = _long(visit, servers)
     margin, text = thought(page).locator(".thought-margin"), thought(page).locator(".thought-text")
     assert margin.bounding_box()["height"] >= text.bounding_box()["height"]
-    thought(page).get_by_text("Step 60:").scroll_into_view_if_needed()
+    thought(page).locator("p").get_by_text("Step 60:").scroll_into_view_if_needed()
     box = thought(page).bounding_box()
     page.mouse.click(box["x"] + 12, 400)
     expect(text).to_be_hidden()
@@ -168,11 +168,12 @@ def test_a_thought_folds_from_its_end(visit: Visitor, servers: Servers) -> None:
 
 def test_the_heading_sticks_while_a_long_thought_is_scrolled(visit: Visitor, servers: Servers) -> None:
     page = _long(visit, servers)
-    thought(page).get_by_text("Step 60:").evaluate("element => element.scrollIntoView()")
+    thought(page).locator("p").get_by_text("Step 60:").evaluate("element => element.scrollIntoView()")
     page.evaluate("scrollTo(0, document.querySelector('.thought').offsetTop + 1200)")
     expect(heading(page)).to_be_in_viewport()
-    top = page.locator("header.top").bounding_box()
-    assert heading(page).bounding_box()["y"] == pytest.approx(top["y"] + top["height"], abs=2)
+    # The names of the views stand at the side of a window this wide, so nothing is above it.
+    assert page.locator("header.top").bounding_box()["width"] < 400
+    assert heading(page).bounding_box()["y"] == pytest.approx(0, abs=2)
 
 
 def test_a_folds_and_opens_all_thoughts_but_not_while_one_types(visit: Visitor, servers: Servers) -> None:
@@ -255,7 +256,7 @@ def test_a_thought_that_is_opened_is_what_is_looked_at(visit: Visitor, servers: 
     """Neither a finished reply nor one that still grows pulls the view to its end."""
     page = _long(visit, servers)
     expect(heading(page)).to_be_in_viewport()
-    expect(thought(page).get_by_text("Step 0:")).to_be_in_viewport()
+    expect(thought(page).locator("p").get_by_text("Step 0:")).to_be_in_viewport()
     heading(page).click()
     gate, more = Gate(), Gate()
     script(servers.upstream, "<think>hm", gate, LONG, more, "</think>Done.")
@@ -264,7 +265,7 @@ def test_a_thought_that_is_opened_is_what_is_looked_at(visit: Visitor, servers: 
     heading(page, 0).click()
     gate.open()
     expect(thought(page, 1)).to_contain_text("Step 119")
-    expect(thought(page).get_by_text("Step 0:")).to_be_in_viewport()
+    expect(thought(page).locator("p").get_by_text("Step 0:")).to_be_in_viewport()
     more.open()
     complete(page)
 

@@ -14,7 +14,7 @@ from tests.page.conftest import Visitor
 from tests.page.talking import ask, complete
 from tests.waiting import eventually
 
-KEPT = "async () => (await (await fetch('/asides/history')).json()).replies.length"
+KEPT = "async (asked) => (await (await fetch('/asides/history')).text()).includes(asked)"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,8 @@ def test_the_printed_address_reads(visit: Visitor, servers: Servers) -> None:
     complete(page)
     assert page.url.startswith(f"{servers.gateway.url}/#/chats")
     assert page.evaluate("document.cookie") == ""
-    eventually(lambda: page.evaluate(KEPT), "history does not have it")  # it is written a moment after the reply
+    # It is written a moment after the reply.
+    eventually(lambda: page.evaluate(KEPT, "2+2?"), "history does not have it")
     page.goto(f"{servers.gateway.url}/#/history")
     expect(page.get_by_text("2+2?").first).to_be_visible()
     page.reload()
@@ -45,7 +46,7 @@ def test_the_page_sends_through_a_proxy_that_says_nothing(visit: Visitor, server
         page = visit(url, f"?token={servers.gateway.token}#/chats", let_in=False)
         ask(page, "Through nginx?")
         complete(page)
-        eventually(lambda: page.evaluate(KEPT), "history does not have it")
+        eventually(lambda: page.evaluate(KEPT, "Through nginx?"), "history does not have it")
         page.goto(f"{url}/#/history")
         expect(page.get_by_text("Through nginx?").first).to_be_visible()
 

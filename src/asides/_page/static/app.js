@@ -49,10 +49,13 @@ function useAbout() {
 function useView(name) {
   const [found, setFound] = useState({});
   useEffect(() => {
+    let wanted = true; // a view that comes after another was opened must not take its place
+    const show = (view) => wanted && setFound({ name, ...view });
     VIEWS[name].load().then(
-      (module) => setFound({ name, View: module.default }),
-      (error) => setFound({ name, error }),
+      (module) => show({ View: module.default }),
+      (error) => show({ error }),
     );
+    return () => (wanted = false);
   }, [name]);
   return found.name === name ? found : {};
 }
