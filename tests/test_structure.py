@@ -49,6 +49,18 @@ def test_names_are_words_of_the_trade() -> None:
     _exactly(_decoded(), DECODED_NAMES, sorted(_decoded()))
 
 
+def test_no_docstring_holds_half_a_character() -> None:
+    """From Python 3.13 on a module with a lone surrogate in a docstring cannot be compiled; a raw docstring spells it."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 1)}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, documented) and re.search(r"[\ud800-\udfff]", ast.get_docstring(node) or "")
+    ]
+    assert not found
+
+
 def test_a_long_module_explains_its_idea() -> None:
     """A module of more than 150 lines opens with a docstring of at least three lines."""
     _exactly(_terse(), TERSE_MODULES, sorted(_terse()))

@@ -1,4 +1,4 @@
-"""A format for one tokenizer: each marker that is a token of its own is written as a lone surrogate.
+r"""A format for one tokenizer: each marker that is a token of its own is written as a lone surrogate.
 
 Where the tokenizer has a token for a marker, only that token is the marker: the same characters typed with ordinary
 tokens are words. To say so to the machine, the format is rewritten: each such token becomes its first character and a
