@@ -50,7 +50,7 @@ def test_names_are_words_of_the_trade() -> None:
 
 
 def test_no_docstring_holds_half_a_character() -> None:
-    """From Python 3.13 on a module with a lone surrogate in a docstring cannot be compiled; a raw docstring spells it."""
+    """Python 3.13 cannot compile a docstring with a lone surrogate in it; a raw docstring spells it."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     found = [
         f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 1)}"
